@@ -1,0 +1,400 @@
+//! Carries a plan out: from memory, from a fill, or by a rule's own answer, to whatever writes the reply.
+
+use std::{io, sync::Arc};
+
+use bumpalo::Bump;
+use bytes::Bytes;
+
+use super::{
+    clock, fault,
+    fetch::Origin,
+    log::Ending,
+    lookup::{Found, Remaining, Stored, lookup, write_key},
+    plan::{Bypass, Candidates, Plan, Route, Scratch},
+    reply::Reply,
+    respond::{self, Rules},
+    snapshot::Snapshot,
+    worker::Worker,
+};
+use crate::{
+    cache::{
+        Object, Store,
+        fill::{Arrival, Failure, FillOptions, Joined, Piece, Reader},
+    },
+    config::{CacheRule, FillMode, Id},
+    message::{Framing, Request, Response},
+    metrics::Outcome,
+    ops::PurgeRequest,
+    policy::{
+        freshness::Freshness,
+        range::{Part, part},
+        reuse::{only_if_cached, usable_on_error},
+        status::{Forward, Status},
+        validator::{Precondition, not_modified, precondition},
+    },
+    rule::{Answer, Client},
+};
+
+/// How an exchange with a client ended, as far as this module carries it.
+#[derive(Debug)]
+pub enum Served {
+    /// The reply is complete.
+    Done(Ending),
+    /// The client is gone or the reply was broken off: its connection or stream is of no more use.
+    Broken(Ending),
+    /// Nothing was sent: the request is for the proxy engine, which counts it.
+    Pass(Box<(Plan, Request)>),
+}
+
+/// How a step ended, when the client did not leave.
+enum Flow {
+    Done,
+    Broken,
+    Pass(Bypass),
+}
+
+/// One request being answered.
+struct Delivery<'a, R> {
+    worker: &'a Worker,
+    snapshot: &'a Arc<Snapshot>,
+    client: &'a Client,
+    plan: Plan,
+    request: Request,
+    reply: &'a mut R,
+    /// What is known so far of how the request ends.
+    ending: Ending,
+}
+
+/// What a reply says of how it came about.
+#[derive(Clone, Copy)]
+struct How<'s> {
+    outcome: Outcome,
+    rule: Option<Id<CacheRule>>,
+    reason: Option<&'static str>,
+    status: Status<'s>,
+    age: Option<u64>,
+}
+
+/// Carries `plan` out, all of it but passing to the proxy engine.
+pub async fn serve<R: Reply>(
+    worker: &Worker,
+    snapshot: &Arc<Snapshot>,
+    client: &Client,
+    plan: Plan,
+    request: Request,
+    reply: &mut R,
+) -> Served {
+    let ending = Ending { status: 0, outcome: Outcome::Error, reason: Some("client-gone"), rule: plan.rule() };
+    let mut delivery = Delivery { worker, snapshot, client, plan, request, reply, ending };
+    match delivery.run().await {
+        Ok(Flow::Done) => Served::Done(delivery.ending),
+        Ok(Flow::Pass(bypass)) => {
+            delivery.plan.route = Route::Pass(bypass);
+            Served::Pass(Box::new((delivery.plan, delivery.request)))
+        }
+        Ok(Flow::Broken) | Err(_) => Served::Broken(delivery.ending),
+    }
+}
+
+impl<R: Reply> Delivery<'_, R> {
+    async fn run(&mut self) -> io::Result<Flow> {
+        match self.plan.route.clone() {
+            Route::Answer(answer, outcome) => self.answer(&answer, outcome, None).await,
+            Route::Purge { soft } => self.purge(soft).await,
+            Route::Fetch(candidates) => self.fetch(&candidates).await,
+            Route::Pass(bypass) => Ok(Flow::Pass(bypass)),
+        }
+    }
+
+    /// Looks in memory, then asks the origin.
+    async fn fetch(&mut self, candidates: &Candidates) -> io::Result<Flow> {
+        let mut scratch = Scratch::default();
+        let found = lookup(self.snapshot, &mut self.plan, candidates, self.client, &mut self.request, &mut scratch);
+        match found {
+            Found::Fresh(stored, remaining) => self.stored(&stored, remaining, Outcome::Hit, None).await,
+            Found::Grace(stored, remaining) => {
+                self.refresh(candidates, &stored, &mut scratch);
+                self.stored(&stored, remaining, Outcome::Stale, Some("grace")).await
+            }
+            Found::Stale(..) | Found::Nothing(_) if only_if_cached(&self.request) => {
+                let answer = fault::page(504, "nothing usable is stored, and the request wants no more");
+                self.answer(&answer, Outcome::Answered, Some("only-if-cached")).await
+            }
+            Found::Stale(stored, _) => self.fill(candidates, Forward::Stale, Some(stored), &mut scratch).await,
+            Found::Nothing(_) if self.request.fields.has("range") => Ok(Flow::Pass(Bypass::Range)),
+            Found::Nothing(forward) => self.fill(candidates, forward, None, &mut scratch).await,
+        }
+    }
+
+    /// Starts or joins the fill of the first candidate's key.
+    fn start(
+        &mut self,
+        candidates: &Candidates,
+        stored: Option<Arc<Object>>,
+        scratch: &mut Scratch,
+    ) -> Option<(Reader, Joined)> {
+        let (store, options) = self.fill_of(candidates, scratch)?;
+        Some(store.fetch(&scratch.key, &self.request, options, || self.origin(candidates, stored)))
+    }
+
+    /// Refreshes a stale object while it is served; nobody waits for it.
+    fn refresh(&mut self, candidates: &Candidates, stored: &Stored, scratch: &mut Scratch) {
+        if let Some((store, options)) = self.fill_of(candidates, scratch) {
+            let origin = || self.origin(candidates, Some(stored.object.clone()));
+            store.refresh(&scratch.key, &self.request, options, origin);
+        }
+    }
+
+    /// Where the first candidate stores, and how; its key is in `scratch.key` then.
+    fn fill_of(&mut self, candidates: &Candidates, scratch: &mut Scratch) -> Option<(Arc<Store>, FillOptions)> {
+        let rule = candidates.first().and_then(|&id| self.snapshot.cache_rule(id))?;
+        let store = self.snapshot.store_of(rule)?.clone();
+        write_key(rule, &mut self.plan, self.client, &mut self.request, scratch);
+        let alone = self.request.fields.has("authorization") && !rule.terms.ignore.authorization;
+        let limit = self.snapshot.config.stores.get(rule.store.index()).map_or(0, |store| store.max_object_size);
+        Some((store, options(rule, limit, alone)))
+    }
+
+    fn origin(&self, candidates: &Candidates, stored: Option<Arc<Object>>) -> Origin {
+        Origin::new(
+            self.worker.pool.clone(),
+            self.snapshot.clone(),
+            self.plan.clone(),
+            candidates.clone(),
+            Arc::new(self.client.clone()),
+            self.request.clone(),
+            stored,
+        )
+    }
+
+    /// Answers from a fill, streaming as it grows.
+    async fn fill(
+        &mut self,
+        candidates: &Candidates,
+        forward: Forward,
+        stale: Option<Stored>,
+        scratch: &mut Scratch,
+    ) -> io::Result<Flow> {
+        let stored = stale.as_ref().map(|stored| stored.object.clone());
+        let Some((mut reader, joined)) = self.start(candidates, stored, scratch) else {
+            return Ok(Flow::Pass(Bypass::NoRule));
+        };
+        loop {
+            let arrival = tokio::select! {
+                arrival = reader.head() => arrival,
+                () = self.reply.gone() => return Ok(Flow::Broken),
+            };
+            match arrival {
+                Ok(Arrival::Interim(head)) => self.reply.interim(&head).await?,
+                Ok(Arrival::NotForYou(reason)) => return Ok(Flow::Pass(Bypass::NotShared(reason))),
+                Ok(Arrival::Head { head, freshness, stored, reason, revalidated }) => {
+                    let arrived = Arrived { freshness, stored, reason, revalidated };
+                    let how = self.how(candidates, forward, joined, &arrived);
+                    return self.stream(&head, how, reader).await;
+                }
+                Err(failure) => return self.failed(&failure, stale).await,
+            }
+        }
+    }
+
+    fn how(&self, candidates: &Candidates, forward: Forward, joined: Joined, arrived: &Arrived) -> How<'static> {
+        let now = clock::now();
+        let ttl = arrived.freshness.map(|times| {
+            let seconds = |duration: std::time::Duration| i64::try_from(duration.as_secs()).unwrap_or(i64::MAX);
+            seconds(times.lifetime).saturating_sub(seconds(times.age(now)))
+        });
+        let outcome = match joined {
+            Joined::Follower => Outcome::Collapsed,
+            Joined::Leader if arrived.revalidated => Outcome::Revalidated,
+            Joined::Leader => Outcome::Miss,
+        };
+        let age = arrived.freshness.map(|times| times.age(now).as_secs()).filter(|&age| age > 0);
+        let status = Status {
+            forward: Some(forward),
+            forward_status: arrived.revalidated.then_some(304),
+            ttl: ttl.filter(|_| arrived.stored),
+            stored: arrived.stored,
+            collapsed: joined == Joined::Follower,
+            detail: arrived.reason,
+            ..Status::default()
+        };
+        let reason = arrived.reason.or(Some(forward.as_str()));
+        How { outcome, rule: candidates.first().copied(), reason, status, age }
+    }
+
+    /// Sends a fill's response.
+    async fn stream(&mut self, head: &Response, how: How<'_>, mut reader: Reader) -> io::Result<Flow> {
+        if precondition(&self.request, head) == Precondition::NotModified {
+            self.head(not_modified(&head.fields), &how, true).await?;
+            return Ok(Flow::Done);
+        }
+        let bodyless = self.request.method() == b"HEAD" || head.is_bodyless();
+        self.head(head.clone(), &how, bodyless).await?;
+        if bodyless {
+            return Ok(Flow::Done);
+        }
+        loop {
+            let piece = tokio::select! {
+                piece = reader.body() => piece,
+                () = self.reply.gone() => return Ok(Flow::Broken),
+            };
+            match piece {
+                Ok(Piece::Data(data)) => self.reply.data(data).await?,
+                Ok(Piece::End(trailers)) => {
+                    self.reply.end(trailers.as_ref()).await?;
+                    return Ok(Flow::Done);
+                }
+                Err(failure) => {
+                    self.reply.abort();
+                    self.ending.outcome = Outcome::Error;
+                    self.ending.reason = Some(failure.kind.as_str());
+                    return Ok(Flow::Broken);
+                }
+            }
+        }
+    }
+
+    /// The origin failed before it answered: a stale response if that is allowed, else the fault.
+    async fn failed(&mut self, failure: &Failure, stale: Option<Stored>) -> io::Result<Flow> {
+        let now = clock::now();
+        if let Some(stored) = stale.filter(|stored| usable_on_error(&stored.object.freshness, now)) {
+            let times = &stored.object.freshness;
+            let over = times.age(now).saturating_sub(times.lifetime).as_secs();
+            let remaining = Remaining { age: times.age(now), ttl: -i64::try_from(over).unwrap_or(i64::MAX) };
+            return self.stored(&stored, remaining, Outcome::Stale, Some(failure.kind.as_str())).await;
+        }
+        let answer = fault::of_failure(failure);
+        self.answer(&answer, Outcome::Error, Some(failure.kind.as_str())).await
+    }
+
+    /// Sends a stored response.
+    async fn stored(
+        &mut self,
+        stored: &Stored,
+        remaining: Remaining,
+        outcome: Outcome,
+        reason: Option<&'static str>,
+    ) -> io::Result<Flow> {
+        let object = &stored.object;
+        let status = Status { hit: true, ttl: Some(remaining.ttl), detail: reason, ..Status::default() };
+        let age = Some(remaining.age.as_secs());
+        let how = How { outcome, rule: Some(stored.rule), reason, status, age };
+        match precondition(&self.request, &object.head) {
+            Precondition::Forward => return Ok(Flow::Pass(Bypass::Precondition)),
+            Precondition::NotModified => self.head(not_modified(&object.head.fields), &how, true).await?,
+            Precondition::Send => self.object(object, &how).await?,
+        }
+        Ok(Flow::Done)
+    }
+
+    /// Sends a stored response or the part of it that was asked for.
+    async fn object(&mut self, object: &Object, how: &How<'_>) -> io::Result<()> {
+        let mut head = object.head.clone();
+        let len = object.body.len;
+        let (mut skip, mut left) = (0, len);
+        match part(&self.request, &head, len) {
+            Part::Whole => {}
+            Part::Bytes { first, last } => {
+                (skip, left) = (first, last - first + 1);
+                head.status = 206;
+                head.fields.set(b"Content-Range", format!("bytes {first}-{last}/{len}").as_bytes());
+            }
+            Part::Unsatisfiable => {
+                (skip, left) = (len, 0);
+                head.status = 416;
+                head.fields.set(b"Content-Range", format!("bytes */{len}").as_bytes());
+            }
+        }
+        let bodyless = self.request.method() == b"HEAD" || head.is_bodyless();
+        if !head.is_bodyless() {
+            head.fields.set(b"Content-Length", left.to_string().as_bytes());
+            head.framing = Framing::Length(left);
+        }
+        self.head(head, how, bodyless).await?;
+        if bodyless {
+            return Ok(());
+        }
+        for chunk in &object.body.chunks {
+            let size = u64::try_from(chunk.len()).unwrap_or(u64::MAX);
+            let from = usize::try_from(skip.min(size)).unwrap_or(chunk.len());
+            let to = usize::try_from((skip + left).min(size)).unwrap_or(chunk.len()).max(from);
+            if to > from {
+                self.reply.data(chunk.slice(from..to)).await?;
+            }
+            left -= u64::try_from(to - from).unwrap_or(left).min(left);
+            skip = skip.saturating_sub(size);
+        }
+        self.reply.end(None).await
+    }
+
+    /// Sends a head after the response rules, with what says how it came about.
+    async fn head(&mut self, mut head: Response, how: &How<'_>, bodyless: bool) -> io::Result<()> {
+        let rules = Rules::of(self.snapshot, &self.plan);
+        respond::apply(&rules, &mut self.plan, self.client, &mut self.request, &mut head, &Bump::new());
+        if let Some(age) = how.age {
+            head.fields.set(b"Age", age.to_string().as_bytes());
+        }
+        let mut text = Vec::new();
+        how.status.write(&mut text);
+        head.fields.append(b"Cache-Status", &text);
+        self.ending = Ending { status: head.status, outcome: how.outcome, reason: how.reason, rule: how.rule };
+        self.reply.head(&head, bodyless).await
+    }
+
+    /// Sends a response of our own.
+    async fn answer(&mut self, answer: &Answer, outcome: Outcome, reason: Option<&'static str>) -> io::Result<Flow> {
+        self.own(answer.head.clone(), answer.body.clone(), outcome, reason).await
+    }
+
+    /// Purges the request's URL from every store and says how many objects that was.
+    async fn purge(&mut self, soft: bool) -> io::Result<Flow> {
+        let mut url = Vec::new();
+        self.request.write_url(self.client.tls.is_some(), &mut url);
+        let request = PurgeRequest::url(&String::from_utf8_lossy(&url));
+        let purged = request.map(|request| self.worker.shared.ops().purge(&request.soft(soft))).unwrap_or_default();
+        let mut head = Response::new(if purged.matched > 0 { 200 } else { 404 });
+        head.fields.append(b"Content-Type", b"application/json");
+        let body = format!("{{\"matched\":{},\"purged\":{}}}\n", purged.matched, purged.purged);
+        self.own(head, Bytes::from(body), Outcome::Purge, None).await
+    }
+
+    async fn own(
+        &mut self,
+        mut head: Response,
+        body: Bytes,
+        outcome: Outcome,
+        reason: Option<&'static str>,
+    ) -> io::Result<Flow> {
+        let rules = Rules::of_answer(self.snapshot, &self.plan);
+        respond::apply(&rules, &mut self.plan, self.client, &mut self.request, &mut head, &Bump::new());
+        if !head.is_bodyless() {
+            head.fields.set(b"Content-Length", body.len().to_string().as_bytes());
+            head.framing = Framing::Length(u64::try_from(body.len()).unwrap_or(u64::MAX));
+        }
+        self.ending = Ending { status: head.status, outcome, reason, rule: self.plan.rule() };
+        if self.request.method() == b"HEAD" || head.is_bodyless() {
+            self.reply.head(&head, true).await?;
+        } else {
+            self.reply.whole(&head, body).await?;
+        }
+        Ok(Flow::Done)
+    }
+}
+
+/// What a fill said with its head.
+struct Arrived {
+    freshness: Option<Freshness>,
+    stored: bool,
+    reason: Option<&'static str>,
+    revalidated: bool,
+}
+
+/// What a caching rule says about its fills.
+fn options(rule: &CacheRule, max_object_size: u64, alone: bool) -> FillOptions {
+    let (finish_percent, finish_bytes, abandon) = match rule.fill {
+        FillMode::Finish => (0, u64::MAX, false),
+        FillMode::Abandon => (100, 0, true),
+        FillMode::FinishIf { percent, bytes } => (percent, bytes, false),
+    };
+    FillOptions { wait: rule.wait.filter(|_| !alone), finish_percent, finish_bytes, abandon, max_object_size }
+}

@@ -1,0 +1,243 @@
+//! One fetch for a fill: the request as it goes to a server, and the verdict on what comes back.
+
+use std::sync::Arc;
+
+use bumpalo::Bump;
+
+use super::{
+    clock,
+    exchange::{Exchange, Pool},
+    forward, hop,
+    lookup::write_key,
+    plan::{Candidates, Plan, Scratch},
+    snapshot::Snapshot,
+};
+use crate::{
+    cache::{
+        Object,
+        fill::{Failure, FailureKind, Head, Judgement, Piece, Source},
+        object::Draft,
+        tags,
+    },
+    config::{CacheRule, Id},
+    message::{Request, Response},
+    policy::{
+        head::stored_head,
+        storable::{Storable, storable},
+        validator::{freshen, make_conditional, selects},
+        variant::Vary,
+    },
+    rule::{Client, Sample},
+    time::Timestamp,
+};
+
+/// Where origins put surrogate keys; meant for caches alone.
+const TAG_FIELDS: [&str; 3] = ["surrogate-key", "cache-tag", "xkey"];
+
+/// A fetch from a backend, for the cache.
+pub struct Origin {
+    pool: Pool,
+    snapshot: Arc<Snapshot>,
+    plan: Plan,
+    candidates: Candidates,
+    client: Arc<Client>,
+    /// The request as rules left it: what conditions, keys and `Vary` read.
+    request: Request,
+    /// What a revalidation would confirm.
+    stored: Option<Arc<Object>>,
+    /// What purges call it.
+    url: Vec<u8>,
+    exchange: Option<Exchange>,
+    requested: Timestamp,
+}
+
+impl Origin {
+    /// A fetch that has not begun. With `stored`, the server is asked to confirm it (RFC 9111 §4.3.1).
+    pub fn new(
+        pool: Pool,
+        snapshot: Arc<Snapshot>,
+        plan: Plan,
+        candidates: Candidates,
+        client: Arc<Client>,
+        request: Request,
+        stored: Option<Arc<Object>>,
+    ) -> Self {
+        let requested = plan.now;
+        let mut url = Vec::new();
+        request.write_url(client.tls.is_some(), &mut url);
+        Self { pool, snapshot, plan, candidates, client, request, stored, url, exchange: None, requested }
+    }
+
+    /// Sends the request to a server whose turn it is; to the next when one cannot be reached.
+    async fn open(&mut self) -> Result<Exchange, Failure> {
+        let backend = self.plan.backend;
+        let no_server = || Failure { kind: FailureKind::Connect, text: "the backend has no server".into() };
+        let settings = backend.and_then(|id| self.snapshot.backend(id)).ok_or_else(no_server)?;
+        let mut upstream = self.request.clone();
+        forward::for_fill(&mut upstream);
+        forward::add_forwarded_for(&self.snapshot, &self.plan, &self.client, &mut upstream.fields);
+        if let Some(stored) = &self.stored {
+            make_conditional(&mut upstream, &stored.head);
+        }
+        let counters = backend.and_then(|id| self.snapshot.backend_state(id)).map(|state| &state.metrics);
+        let mut failure = no_server();
+        for _ in 0..settings.servers.len().clamp(1, 3) {
+            let Some(server) = backend.and_then(|id| self.snapshot.pick(id)) else { break };
+            self.requested = clock::now();
+            if let Some(counters) = counters {
+                counters.requests.add(1);
+            }
+            match Exchange::open(&self.pool, &server.address, &settings.timeouts, &upstream).await {
+                Ok(exchange) => return Ok(exchange),
+                Err(error) => failure = error,
+            }
+            self.count_error(&failure);
+            if failure.kind != FailureKind::Connect {
+                break;
+            }
+        }
+        Err(failure)
+    }
+
+    fn count_error(&self, failure: &Failure) {
+        let Some(id) = self.plan.backend else { return };
+        if let Some(state) = self.snapshot.backend_state(id) {
+            state.metrics.error(failure.kind.as_str());
+        }
+        let name = self.snapshot.backend(id).map_or("-", |backend| &backend.name);
+        tracing::error!(backend = name, kind = failure.kind.as_str(), "{}", failure.text);
+    }
+
+    /// The first candidate whose whole condition holds for this response.
+    fn rule_for(&mut self, response: &mut Response, arena: &Bump) -> Option<Id<CacheRule>> {
+        let Self { snapshot, plan, candidates, client, request, .. } = self;
+        plan.with_response(client, request, response, arena, |txn| {
+            candidates.iter().copied().find(|&id| {
+                let rule = snapshot.cache_rule(id);
+                rule.is_some_and(|rule| rule.cond.as_ref().is_none_or(|cond| cond.holds(txn)))
+            })
+        })
+    }
+
+    /// Runs `cache-response` rules: edits of what is stored.
+    fn edit(&mut self, response: &mut Response, arena: &Bump) {
+        let Self { snapshot, plan, client, request, .. } = self;
+        let backend = plan.backend.and_then(|id| snapshot.backend(id)).map(|backend| &backend.cache_response);
+        let frontend = snapshot.frontend(plan.frontend).map(|frontend| &frontend.cache_response);
+        for rules in [backend, frontend].into_iter().flatten().filter(|rules| !rules.is_empty()) {
+            plan.with_response(client, request, response, arena, |txn| {
+                let _ = rules.run(txn);
+            });
+        }
+    }
+
+    /// Takes the surrogate keys off the response: what the rule's `tags` say, else the usual fields.
+    fn take_tags(&mut self, id: Id<CacheRule>, response: &mut Response, arena: &Bump) -> Vec<Box<str>> {
+        let Self { snapshot, plan, client, request, .. } = self;
+        let Some(rule) = snapshot.cache_rule(id) else { return Vec::new() };
+        let mut found = Vec::new();
+        if rule.tags.is_empty() {
+            TAG_FIELDS.iter().flat_map(|name| response.fields.all(name)).for_each(|line| tags::split(line, &mut found));
+        }
+        plan.with_response(client, request, response, arena, |txn| {
+            for expr in &rule.tags {
+                expr.any(txn, |sample| {
+                    if let Sample::Str(text) | Sample::Bin(text) = sample {
+                        tags::split(text, &mut found);
+                    }
+                    false
+                });
+            }
+        });
+        TAG_FIELDS.iter().for_each(|name| {
+            response.fields.remove(name.as_bytes());
+        });
+        found
+    }
+
+    /// The key of `id`, when the fill was asked for another's.
+    fn key_of(&mut self, id: Id<CacheRule>) -> Option<Vec<u8>> {
+        if self.candidates.first() == Some(&id) {
+            return None;
+        }
+        let rule = self.snapshot.cache_rule(id)?;
+        let mut scratch = Scratch::default();
+        write_key(rule, &mut self.plan, &self.client, &mut self.request, &mut scratch);
+        Some(scratch.key)
+    }
+
+    fn verdict(&mut self, mut response: Response, confirmed: Option<Arc<Object>>) -> Judgement {
+        let received = clock::now();
+        let arena = Bump::new();
+        hop::strip(&mut response.fields);
+        if let Some(stored) = &confirmed {
+            response = freshen(&stored.head, &response);
+        }
+        self.edit(&mut response, &arena);
+        let Some(id) = self.rule_for(&mut response, &arena) else {
+            return Judgement::Private(Box::new(response), "no-rule");
+        };
+        let Some(rule) = self.snapshot.clone().cache_rule(id).cloned() else {
+            return Judgement::Private(Box::new(response), "no-rule");
+        };
+        let first = self.candidates.first().and_then(|&id| self.snapshot.cache_rule(id)).map(|rule| rule.store);
+        if first != Some(rule.store) {
+            return Judgement::Private(Box::new(response), "other-store");
+        }
+        let freshness = match storable(&self.request, &response, &rule.terms, self.requested, received) {
+            Storable::Yes(freshness) => freshness,
+            Storable::No(reason) => return Judgement::Private(Box::new(response), reason.as_str()),
+        };
+        let vary = if rule.terms.ignore.vary { Vary::None } else { Vary::of(&response.fields) };
+        let draft = Draft {
+            tags: self.take_tags(id, &mut response, &arena),
+            key: self.key_of(id),
+            request: self.request.clone(),
+            url: self.url.clone(),
+            freshness,
+            vary,
+            rule: rule.fingerprint,
+            head: stored_head(&response, &rule.terms.ignore, received),
+        };
+        match confirmed {
+            Some(stored) => Judgement::Freshen(Box::new(draft), stored),
+            None => Judgement::Store(Box::new(draft)),
+        }
+    }
+}
+
+impl Source for Origin {
+    async fn head(&mut self) -> Result<Head, Failure> {
+        loop {
+            if self.exchange.is_none() {
+                self.exchange = Some(self.open().await?);
+            }
+            let Some(exchange) = &mut self.exchange else { continue };
+            let head = exchange.head().await.inspect_err(|failure| self.count_error(failure))?;
+            // A 304 about something else than what is stored confirms nothing: ask for the whole (RFC 9111 §4.3.4).
+            match (&head, &self.stored) {
+                (Head::Final(response), Some(stored)) if response.status == 304 && !selects(response, &stored.head) => {
+                    self.stored = None;
+                    self.exchange = None;
+                }
+                _ => return Ok(head),
+            }
+        }
+    }
+
+    fn judge(&mut self, response: Response) -> Judgement {
+        let confirmed = self.stored.clone().filter(|_| response.status == 304);
+        self.verdict(response, confirmed)
+    }
+
+    fn url(&self) -> Option<&[u8]> {
+        Some(&self.url)
+    }
+
+    async fn body(&mut self) -> Result<Piece, Failure> {
+        match &mut self.exchange {
+            Some(exchange) => exchange.body().await.inspect_err(|failure| self.count_error(failure)),
+            None => Ok(Piece::End(None)),
+        }
+    }
+}

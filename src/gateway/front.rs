@@ -1,0 +1,251 @@
+//! One connection's way into the gateway: the configuration it runs under, and the two ways a
+//! request is answered, here or by the proxy engine.
+
+use std::{sync::Arc, time::Duration};
+
+use pingora::protocols::http::ServerSession;
+use tokio::time::Instant;
+
+use super::{
+    clock, deliver, fault,
+    h1::{
+        connection::{Carrier, Passed, Served, Service},
+        downstream::Downstream,
+        link::Socket,
+        parse::Refusal,
+        write::Wire,
+    },
+    host,
+    log::{self, Ending, Line, Traffic},
+    plan::{Plan, Route, Scratch},
+    proxy::{self, Job},
+    reply::Reply,
+    shortcut,
+    snapshot::Snapshot,
+    worker::Context,
+};
+use crate::{
+    config::{ClientTimeouts, Frontend, Id, LogSink},
+    message::Request,
+    metrics::{FrontendMetrics, Outcome},
+    rule::{Client, Vars},
+    time::Timestamp,
+};
+
+/// A frontend as one connection sees it.
+#[derive(Clone)]
+pub struct View {
+    /// The worker that the connection belongs to.
+    pub context: Context,
+    /// The configuration it runs under.
+    pub snapshot: Arc<Snapshot>,
+    frontend: Id<Frontend>,
+    metrics: Option<Arc<FrontendMetrics>>,
+    timeouts: ClientTimeouts,
+    logs: bool,
+}
+
+impl View {
+    /// A connection accepted for `frontend` under `snapshot`; `None` when there is no such frontend.
+    pub fn new(context: Context, snapshot: Arc<Snapshot>, frontend: Id<Frontend>) -> Option<Self> {
+        let timeouts = ClientTimeouts::default();
+        let mut view = Self { context, snapshot, frontend, metrics: None, timeouts, logs: false };
+        view.adopt().then_some(view)
+    }
+
+    /// Takes over what the frontend says; `false` when there is none.
+    fn adopt(&mut self) -> bool {
+        let Some(frontend) = self.snapshot.frontend(self.frontend) else { return false };
+        self.timeouts = frontend.timeouts;
+        self.logs = frontend.log != LogSink::None;
+        self.metrics = self.snapshot.frontend_state(self.frontend).map(|state| state.metrics.clone());
+        true
+    }
+
+    /// Takes up the current configuration; `false` when the frontend is not in it any more.
+    pub fn refresh(&mut self) -> bool {
+        if self.context.worker.shared.generation() == self.snapshot.generation {
+            return true;
+        }
+        let current = self.context.worker.shared.snapshot();
+        let name = self.snapshot.frontend(self.frontend).map(|frontend| frontend.name.as_str());
+        let Some(at) = current.config.frontends.iter().position(|frontend| Some(frontend.name.as_str()) == name) else {
+            return false;
+        };
+        (self.snapshot, self.frontend) = (current, Id::new(at));
+        self.adopt()
+    }
+
+    /// The frontend's counters.
+    pub const fn metrics(&self) -> Option<&Arc<FrontendMetrics>> {
+        self.metrics.as_ref()
+    }
+
+    /// The frontend's timeouts.
+    pub const fn timeouts(&self) -> ClientTimeouts {
+        self.timeouts
+    }
+
+    /// Whether requests are answered before the proxy engine (`tune.front`).
+    pub fn is_front(&self) -> bool {
+        self.snapshot.config.global.front
+    }
+
+    /// Counts a request and decides what becomes of it.
+    pub fn decide(
+        &self,
+        client: &Client,
+        request: &mut Request,
+        now: Timestamp,
+        received: Instant,
+        scratch: &mut Scratch,
+    ) -> Plan {
+        if let Some(metrics) = &self.metrics {
+            metrics.requests.add(1);
+        }
+        if self.is_misdirected(client, request) {
+            return self.refusal(&Refusal::new(421, "this host is not served on this connection"), now, received);
+        }
+        Plan::decide(&self.snapshot, self.frontend, client, request, (now, received.into_std()), scratch)
+    }
+
+    /// RFC 9110 §15.5.20, where the configuration asks for it: Host is not the name of the handshake.
+    fn is_misdirected(&self, client: &Client, request: &Request) -> bool {
+        let sni = client.tls.as_ref().and_then(|tls| tls.sni.as_deref());
+        self.snapshot.config.global.misdirected
+            && sni.is_some_and(|sni| !host::split_port(request.host()).0.eq_ignore_ascii_case(sni.as_bytes()))
+    }
+
+    fn refusal(&self, refusal: &Refusal, now: Timestamp, received: Instant) -> Plan {
+        Plan {
+            frontend: self.frontend,
+            backend: None,
+            now,
+            started: received.into_std(),
+            vars: Vars::default(),
+            route: Route::Answer(Arc::new(fault::page(refusal.status, refusal.reason)), Outcome::Refused),
+        }
+    }
+
+    /// The request's part of the log line, if there is to be one.
+    pub fn line(&self, client: &Client, request: &Request) -> Line {
+        if self.logs { log::line(client, request) } else { None }
+    }
+
+    /// Counts and logs a request that could not be read.
+    pub fn refused(&self, client: &Client, refusal: &Refusal, traffic: Traffic) {
+        if let Some(metrics) = &self.metrics {
+            metrics.requests.add(1);
+        }
+        let plan = self.refusal(refusal, clock::now(), Instant::now());
+        let line = self.line(client, &Request::new(b"-", b"<malformed>"));
+        let (status, reason) = (refusal.status, Some(refusal.word()));
+        let ending = Ending { status, outcome: Outcome::Refused, reason, rule: None };
+        log::settle(&self.snapshot, &plan, &line, &ending, traffic, &self.context.worker.log);
+    }
+}
+
+/// The wall clock, read once in a while and carried on by the steady clock in between.
+#[derive(Clone, Copy, Debug)]
+struct Clock {
+    steady: Instant,
+    wall: Timestamp,
+}
+
+impl Clock {
+    /// How long the wall clock is trusted not to be set.
+    const TRUST: Duration = Duration::from_millis(500);
+
+    fn read() -> Self {
+        let (wall, steady) = clock::both();
+        Self { steady: steady.into(), wall }
+    }
+
+    /// The wall clock's time of a moment that was just read.
+    fn wall(&mut self, steady: Instant) -> Timestamp {
+        if steady.saturating_duration_since(self.steady) > Self::TRUST {
+            *self = Self::read();
+        }
+        self.wall.plus(steady.saturating_duration_since(self.steady))
+    }
+}
+
+/// The gateway behind an HTTP/1 connection.
+pub struct Front {
+    view: View,
+    clock: Clock,
+    scratch: Scratch,
+}
+
+impl Front {
+    /// The gateway as `view` has it.
+    pub fn new(view: View) -> Self {
+        Self { view, clock: Clock::read(), scratch: Scratch::default() }
+    }
+}
+
+impl Service for Front {
+    type Plan = Plan;
+
+    fn metrics(&self) -> Option<Arc<FrontendMetrics>> {
+        self.view.metrics.clone()
+    }
+
+    fn timeouts(&self) -> ClientTimeouts {
+        self.view.timeouts
+    }
+
+    fn refresh(&mut self) -> bool {
+        self.view.refresh()
+    }
+
+    fn decide(&mut self, client: &Client, request: &mut Request, received: Instant) -> Plan {
+        let now = self.clock.wall(received);
+        self.view.decide(client, request, now, received, &mut self.scratch)
+    }
+
+    fn is_front(&self) -> bool {
+        self.view.is_front()
+    }
+
+    fn answer_from_memory(
+        &mut self,
+        plan: &mut Plan,
+        client: &Client,
+        request: &mut Request,
+        connection: &[u8],
+        wire: &mut Wire,
+    ) -> Option<Ending> {
+        shortcut::from_memory(&self.view.snapshot, plan, client, request, &mut self.scratch, connection, wire)
+    }
+
+    async fn serve<R: Reply>(&mut self, plan: Plan, client: &Client, request: Request, reply: &mut R) -> Served<Plan> {
+        match deliver::serve(&self.view.context.worker, &self.view.snapshot, client, plan, request, reply).await {
+            deliver::Served::Done(ending) => Served::Done(ending),
+            deliver::Served::Broken(ending) => Served::Broken(ending),
+            deliver::Served::Pass(passed) => Served::Pass(passed.0, passed.1),
+        }
+    }
+
+    async fn pass<S: Socket>(&mut self, passed: Passed<Plan, S>) -> Option<Carrier<S>> {
+        let Passed { plan, client, request, terms, line, received, carrier } = passed;
+        let (framing, snapshot) = (request.framing, self.view.snapshot.clone());
+        let job = Job { snapshot, plan, client: Arc::new(client), request, upgrade: terms.upgrade, line, received };
+        let header = proxy::header(job).ok()?;
+        let (session, mut returned) = Downstream::new(carrier, header, terms, framing, self.view.timeouts.client);
+        self.view.context.proxy(ServerSession::new_custom(Box::new(session))).await;
+        returned.try_recv().ok()
+    }
+
+    fn line(&self, client: &Client, request: &Request) -> Line {
+        self.view.line(client, request)
+    }
+
+    fn ended(&mut self, plan: &Plan, line: &Line, ending: &Ending, traffic: Traffic) {
+        log::settle(&self.view.snapshot, plan, line, ending, traffic, &self.view.context.worker.log);
+    }
+
+    fn refused(&mut self, client: &Client, refusal: &Refusal, traffic: Traffic) {
+        self.view.refused(client, refusal, traffic);
+    }
+}

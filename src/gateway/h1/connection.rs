@@ -1,0 +1,416 @@
+//! The loop of one HTTP/1 connection: a head, a decision, an answer, and again.
+//!
+//! What memory can answer costs one read and one write and touches nothing that other threads write.
+//! Pipelined requests are answered in order; small answers to what has arrived together leave together.
+
+use std::{
+    future::Future,
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use bytes::Buf;
+use tokio::time::Instant;
+
+use super::{
+    link::{HEAD_ROOM, Link, Socket},
+    parse::{self, Refusal, Terms},
+    reply::Http1Reply,
+    write::{self, Incoming, Outgoing, Wire},
+};
+use crate::{
+    config::ClientTimeouts,
+    gateway::{
+        fault,
+        log::{Ending, Line, Traffic},
+        reply::Reply,
+    },
+    message::{Framing, Request, Version},
+    metrics::FrontendMetrics,
+    rule::Client,
+};
+
+#[cfg(test)]
+mod tests;
+
+/// Most bytes of answers that wait for each other before they are sent.
+const BATCH: usize = 64 * 1024;
+
+/// How long, and for how many bytes, a client may go on sending after its last response.
+const LINGER: (usize, Duration) = (256 * 1024, Duration::from_secs(1));
+
+/// The gateway as a connection sees it. One value serves one connection, one request at a time.
+pub trait Service: Send {
+    /// What rules decided about a request.
+    type Plan: Clone + Send + Sync;
+
+    /// Where the connection's bytes are counted.
+    fn metrics(&self) -> Option<Arc<FrontendMetrics>>;
+    /// The timeouts in force.
+    fn timeouts(&self) -> ClientTimeouts;
+    /// Takes up the current configuration; `false` when it has no place for this connection any more,
+    /// which then serves the request at hand and ends.
+    fn refresh(&mut self) -> bool;
+    /// Decides what becomes of `request`, which rules may edit.
+    fn decide(&mut self, client: &Client, request: &mut Request, received: Instant) -> Self::Plan;
+    /// Whether requests are answered before the proxy engine (`tune.front`).
+    fn is_front(&self) -> bool;
+    /// Appends the answer that memory has to `wire`, with the field line `connection` (or nothing) in
+    /// its head. `None`: memory has none; nothing was appended.
+    fn answer_from_memory(
+        &mut self,
+        plan: &mut Self::Plan,
+        client: &Client,
+        request: &mut Request,
+        connection: &[u8],
+        wire: &mut Wire,
+    ) -> Option<Ending>;
+    /// Answers the request, or says that the proxy engine must.
+    fn serve<R: Reply>(
+        &mut self,
+        plan: Self::Plan,
+        client: &Client,
+        request: Request,
+        reply: &mut R,
+    ) -> impl Future<Output = Served<Self::Plan>> + Send;
+    /// Has the proxy engine answer; counts and logs the request. `None`: the connection is used up.
+    fn pass<S: Socket>(&mut self, passed: Passed<Self::Plan, S>) -> impl Future<Output = Option<Carrier<S>>> + Send;
+    /// The request's part of the log line, if there is to be one.
+    fn line(&self, client: &Client, request: &Request) -> Line;
+    /// Counts and logs a request that ended here.
+    fn ended(&mut self, plan: &Self::Plan, line: &Line, ending: &Ending, traffic: Traffic);
+    /// Counts and logs a request that could not be read.
+    fn refused(&mut self, client: &Client, refusal: &Refusal, traffic: Traffic);
+}
+
+/// What became of a request that was to be answered here.
+#[derive(Debug)]
+pub enum Served<P> {
+    /// It was answered.
+    Done(Ending),
+    /// The answer broke off, or the client left.
+    Broken(Ending),
+    /// Nothing was sent; the proxy engine must answer it.
+    Pass(P, Request),
+}
+
+/// A connection in the middle of an exchange, as it is lent to the proxy engine and comes back.
+#[derive(Debug)]
+pub struct Carrier<S> {
+    /// The connection.
+    pub link: Link<S>,
+    /// What is left of the request.
+    pub incoming: Incoming,
+    /// Where the response stands.
+    pub outgoing: Outgoing,
+}
+
+/// A request on its way to the proxy engine.
+#[derive(Debug)]
+pub struct Passed<P, S> {
+    /// What rules decided.
+    pub plan: P,
+    /// The client.
+    pub client: Client,
+    /// The request, edited.
+    pub request: Request,
+    /// What its head said about the connection.
+    pub terms: Terms,
+    /// Its part of the log line.
+    pub line: Line,
+    /// When its head was complete.
+    pub received: Instant,
+    /// The connection.
+    pub carrier: Carrier<S>,
+}
+
+/// What a connection shows to those who close it.
+#[derive(Debug, Default)]
+pub struct Life {
+    idle: AtomicBool,
+    draining: Arc<AtomicBool>,
+}
+
+impl Life {
+    /// A connection that ends after its request once `draining` is set.
+    pub fn new(draining: Arc<AtomicBool>) -> Self {
+        Self { idle: AtomicBool::new(false), draining }
+    }
+
+    /// Whether the connection waits for a request and can be closed without harm.
+    pub fn is_idle(&self) -> bool {
+        self.idle.load(Ordering::Relaxed)
+    }
+
+    /// Whether connections are to end.
+    pub fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Relaxed)
+    }
+
+    /// Says whether the connection waits for a request.
+    pub fn set_idle(&self, idle: bool) {
+        self.idle.store(idle, Ordering::Relaxed);
+    }
+}
+
+/// Serves a connection to its end.
+pub async fn serve<S: Socket, V: Service>(socket: S, client: Client, service: V, life: Arc<Life>) {
+    let link = Link::new(socket, service.metrics());
+    let deadline = Instant::now() + service.timeouts().http_request;
+    let connection = Connection {
+        client,
+        service,
+        life,
+        request: Request::default(),
+        wire: Wire::default(),
+        deadline,
+        received_mark: 0,
+    };
+    connection.run(link).await;
+}
+
+struct Connection<V> {
+    client: Client,
+    service: V,
+    life: Arc<Life>,
+    /// The request at hand; its room is reused.
+    request: Request,
+    /// Answers that are not sent yet; its room is reused.
+    wire: Wire,
+    /// When the head that is awaited must be complete, or begun.
+    deadline: Instant,
+    /// What the link had received when the last request ended, less what was read ahead.
+    received_mark: u64,
+}
+
+/// What waiting for a head came to.
+enum Awaited {
+    Head(Terms, usize),
+    Refused(Refusal),
+    Left,
+}
+
+impl<V: Service> Connection<V> {
+    async fn run<S: Socket>(mut self, mut link: Link<S>) {
+        loop {
+            let (terms, size) = match self.head(&mut link).await {
+                Awaited::Head(terms, size) => (terms, size),
+                Awaited::Refused(refusal) => return self.refuse(link, refusal).await,
+                Awaited::Left => return,
+            };
+            let received = Instant::now();
+            link.inbox.advance(size);
+            let keep = self.service.refresh() && terms.keep_alive && !self.life.is_draining();
+            let mut plan = self.service.decide(&self.client, &mut self.request, received);
+            let waiting = self.wire.len();
+            if let Some(ending) = self.answer_from_memory(&mut plan, terms.version, keep) {
+                let sent = self.wire.len().saturating_sub(waiting) as u64;
+                if !self.deliver(&mut link, &plan, &ending, keep, (received, sent)).await {
+                    return;
+                }
+                continue;
+            }
+            match self.exchange(link, plan, terms, keep, received).await {
+                Some(back) => link = back,
+                None => return,
+            }
+        }
+    }
+
+    fn answer_from_memory(&mut self, plan: &mut V::Plan, version: Version, keep: bool) -> Option<Ending> {
+        if self.request.framing != Framing::None || !self.service.is_front() {
+            return None;
+        }
+        let connection = write::connection_line(version, keep);
+        let Self { service, client, request, wire, .. } = self;
+        service.answer_from_memory(plan, client, request, connection, wire)
+    }
+
+    /// Waits for a whole head, answering nothing in between but what is due.
+    async fn head<S: Socket>(&mut self, link: &mut Link<S>) -> Awaited {
+        let (mut begun, mut skipped) = (false, false);
+        loop {
+            if !skipped && link.inbox.starts_with(b"\r\n") {
+                // RFC 9112 §2.2: one empty line before a request is forgiven.
+                link.inbox.advance(2);
+                skipped = true;
+                continue;
+            }
+            match parse::parse(&link.inbox, self.client.tls.is_some(), &mut self.request) {
+                Ok(Some((terms, size))) => return Awaited::Head(terms, size),
+                Ok(None) => {}
+                Err(refusal) => return Awaited::Refused(refusal),
+            }
+            if self.send(link).await.is_err() {
+                return Awaited::Left;
+            }
+            if let Some(awaited) = self.more(link, &mut begun).await {
+                return awaited;
+            }
+        }
+    }
+
+    /// Reads until it is worth while to parse again.
+    async fn more<S: Socket>(&mut self, link: &mut Link<S>, begun: &mut bool) -> Option<Awaited> {
+        loop {
+            let had = link.inbox.len();
+            if had > 0 && !std::mem::replace(begun, true) && self.received_mark > 0 {
+                self.deadline = Instant::now() + self.service.timeouts().http_request;
+            }
+            let until = if had == 0 && self.life.is_draining() { Instant::now() } else { self.deadline };
+            self.life.set_idle(had == 0);
+            let read = link.fill(HEAD_ROOM, Some(until)).await;
+            self.life.set_idle(false);
+            match read {
+                Ok(1..) => {}
+                Err(error) if error.kind() == io::ErrorKind::TimedOut && had > 0 => {
+                    return Some(Awaited::Refused(Refusal::new(408, "the head took too long")));
+                }
+                _ => return Some(Awaited::Left),
+            }
+            let new = link.inbox.get(had..).unwrap_or_default();
+            if had == 0 || memchr::memchr(b'\n', new).is_some() {
+                return None;
+            }
+            if let Some(refusal) = parse::too_long(&link.inbox) {
+                return Some(Awaited::Refused(refusal));
+            }
+        }
+    }
+
+    /// Sends an answer from memory, or leaves it for the next one to follow.
+    async fn deliver<S: Socket>(
+        &mut self,
+        link: &mut Link<S>,
+        plan: &V::Plan,
+        ending: &Ending,
+        keep: bool,
+        (received, sent): (Instant, u64),
+    ) -> bool {
+        let more_waits = keep && !link.inbox.is_empty() && self.wire.body.is_empty() && self.wire.head.len() < BATCH;
+        let alive = more_waits || self.send(link).await.is_ok();
+        let now = Instant::now();
+        self.deadline = now + self.service.timeouts().keep_alive;
+        let traffic = Traffic { received: self.taken(link), sent, duration: now - received };
+        let line = self.service.line(&self.client, &self.request);
+        self.service.ended(plan, &line, ending, traffic);
+        if alive && !keep {
+            link.linger(LINGER.0, LINGER.1).await;
+        }
+        alive && keep
+    }
+
+    /// Sends what waits.
+    async fn send<S: Socket>(&mut self, link: &mut Link<S>) -> io::Result<()> {
+        if self.wire.is_empty() {
+            return Ok(());
+        }
+        let stall = self.service.timeouts().client;
+        let written = link.write(&self.wire.head, &self.wire.body, stall).await;
+        self.wire.clear();
+        link.settle();
+        written
+    }
+
+    /// Bytes received since the last request, without what belongs to the next.
+    fn taken<S: Socket>(&mut self, link: &Link<S>) -> u64 {
+        let mark = link.received() - link.inbox.len() as u64;
+        mark - std::mem::replace(&mut self.received_mark, mark)
+    }
+
+    /// Answers what memory could not. `None`: the connection is used up.
+    async fn exchange<S: Socket>(
+        &mut self,
+        mut link: Link<S>,
+        plan: V::Plan,
+        terms: Terms,
+        keep: bool,
+        received: Instant,
+    ) -> Option<Link<S>> {
+        self.send(&mut link).await.ok()?;
+        let request = std::mem::take(&mut self.request);
+        let line = self.service.line(&self.client, &request);
+        if !self.service.is_front() {
+            return self.pass(link, plan, request, (terms, keep), line, received).await;
+        }
+        let (incoming, sent) = (Incoming::new(request.framing, terms), link.sent());
+        let stays = keep && incoming.is_drainable() && incoming.body.is_within(write::DRAIN_LIMIT as u64);
+        let stall = self.service.timeouts().client;
+        let mut reply = Http1Reply::new(&mut link, &mut self.wire, Outgoing::new(terms, stays), stall);
+        let kept = plan.clone();
+        let (ending, outgoing) = match self.service.serve(plan, &self.client, request, &mut reply).await {
+            Served::Done(ending) => (ending, reply.finish()),
+            Served::Broken(ending) => (ending, reply.break_off()),
+            Served::Pass(plan, request) => {
+                return self.pass(link, plan, request, (terms, keep), line, received).await;
+            }
+        };
+        let duration = received.elapsed();
+        let traffic = Traffic { received: self.taken(&link), sent: link.sent() - sent, duration };
+        self.service.ended(&kept, &line, &ending, traffic);
+        self.follow_up(Carrier { link, incoming, outgoing }).await
+    }
+
+    /// Lends the connection to the proxy engine.
+    async fn pass<S: Socket>(
+        &mut self,
+        link: Link<S>,
+        plan: V::Plan,
+        request: Request,
+        (terms, keep): (Terms, bool),
+        line: Line,
+        received: Instant,
+    ) -> Option<Link<S>> {
+        let incoming = Incoming::new(request.framing, terms);
+        let carrier = Carrier { link, incoming, outgoing: Outgoing::new(terms, keep) };
+        let passed = Passed { plan, client: self.client.clone(), request, terms, line, received, carrier };
+        let back = self.service.pass(passed).await?;
+        self.taken(&back.link);
+        self.follow_up(back).await
+    }
+
+    /// Makes a connection ready for the next request after a response; `None` when there is no next one.
+    async fn follow_up<S: Socket>(&mut self, carrier: Carrier<S>) -> Option<Link<S>> {
+        let Carrier { mut link, mut incoming, outgoing } = carrier;
+        link.settle();
+        if !outgoing.is_complete() || !link.is_sound() {
+            return None;
+        }
+        if !outgoing.keeps_alive() || !incoming.drain(&mut link).await {
+            link.linger(LINGER.0, LINGER.1).await;
+            return None;
+        }
+        link.shrink();
+        self.deadline = Instant::now() + self.service.timeouts().keep_alive;
+        Some(link)
+    }
+
+    /// Answers a request that could not be read, and closes.
+    async fn refuse<S: Socket>(mut self, mut link: Link<S>, refusal: Refusal) {
+        let terms = Terms {
+            version: Version::Http11,
+            keep_alive: false,
+            expects_continue: false,
+            upgrade: false,
+            head_only: false,
+        };
+        if self.send(&mut link).await.is_err() {
+            return;
+        }
+        let (start, sent) = (Instant::now(), link.sent());
+        link.inbox.clear();
+        let stall = self.service.timeouts().client;
+        let mut reply = Http1Reply::new(&mut link, &mut self.wire, Outgoing::new(terms, false), stall);
+        let page = fault::page(refusal.status, refusal.reason);
+        let answered = reply.whole(&page.head, page.body).await;
+        let traffic = Traffic { received: self.taken(&link), sent: link.sent() - sent, duration: start.elapsed() };
+        self.service.refused(&self.client, &refusal, traffic);
+        if answered.is_ok() {
+            link.linger(LINGER.0, LINGER.1).await;
+        }
+    }
+}

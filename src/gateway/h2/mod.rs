@@ -1,0 +1,254 @@
+//! HTTP/2 towards clients: a loop of our own over the h2 crate, a task for each stream, and the
+//! hand-over of a stream to the proxy engine.
+
+mod downstream;
+mod meter;
+mod reply;
+mod request;
+
+use std::{
+    future::Future,
+    pin::pin,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
+
+use bytes::Bytes;
+use h2::{Reason, RecvStream, server::SendResponse};
+use pingora::{apps::HttpServerApp, protocols::http::ServerSession, server::ShutdownWatch};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    time::{Instant, sleep, timeout},
+};
+
+pub use self::reply::H2Reply;
+use self::{
+    downstream::Downstream,
+    meter::{Gauge, Meter},
+    reply::Outlet,
+};
+use super::reply::Reply;
+use crate::{config::ClientTimeouts, message::Request, rule::Client};
+
+/// Streams that a client may have open (RFC 9113 §5.1.2).
+const MAX_STREAMS: u32 = 100;
+/// Largest header list, in the measure of RFC 9113 §6.5.2.
+const MAX_HEADER_LIST: u32 = 64 << 10;
+/// What a client may send of a body before it is read; of all bodies of a connection.
+const STREAM_WINDOW: u32 = 256 << 10;
+const CONNECTION_WINDOW: u32 = 1 << 20;
+/// Bytes of one response waiting for the socket.
+const SEND_BUFFER: usize = 128 << 10;
+/// Resets and malformed requests that never end a connection; beyond them, they must be the lesser
+/// part of its requests (RFC 9113 §10.5).
+const STRIKES: u32 = 100;
+/// How long a connection that is to close may take to say goodbye.
+const LINGER: Duration = Duration::from_secs(2);
+
+/// How a request ended for the connection that carried it.
+#[derive(Debug)]
+pub enum Served<P> {
+    /// The reply is complete.
+    Done,
+    /// The client is gone, or the reply was broken off.
+    Broken,
+    /// Nothing has been sent: the proxy engine is to answer, with this plan and request.
+    Pass(Box<(P, Request)>),
+}
+
+/// What connections of every protocol need of the gateway.
+pub trait Service: Clone + Send + Sync + 'static {
+    /// What has been decided about a request; it travels to the proxy engine in the request's extensions.
+    type Plan: Clone + Send + Sync + 'static;
+    /// The proxy engine.
+    type Proxy: HttpServerApp + Send + Sync + 'static;
+
+    /// Counts a request that could not be read, and was answered with `status`.
+    fn refused(&self, client: &Client, status: u16);
+
+    /// Counts the request and runs its rules.
+    fn decide(&self, client: &Arc<Client>, request: &mut Request) -> Self::Plan;
+
+    /// Answers from memory, from a fill, or by a rule; or says that the proxy engine must.
+    fn serve<R: Reply>(
+        &self,
+        plan: Self::Plan,
+        request: Request,
+        client: &Arc<Client>,
+        reply: &mut R,
+    ) -> impl Future<Output = Served<Self::Plan>> + Send;
+
+    /// The engine for requests that are passed.
+    fn proxy(&self) -> &Arc<Self::Proxy>;
+}
+
+/// What the streams of a connection have in common.
+struct Streams {
+    /// Tasks at work.
+    active: AtomicU32,
+    /// Streams that the client reset, or whose request was malformed.
+    strikes: AtomicU32,
+}
+
+/// Serves HTTP/2 on `io`, whose client has chosen it by ALPN or will send its preface (RFC 9113 §3.4),
+/// until the connection ends: by the client, by silence of `timeouts.keep_alive` without a stream at
+/// work, by abuse, or after `shutdown` when the last stream has been answered.
+pub async fn serve<IO, S>(
+    io: IO,
+    service: S,
+    client: Arc<Client>,
+    timeouts: ClientTimeouts,
+    mut shutdown: ShutdownWatch,
+) where
+    IO: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    S: Service,
+{
+    let gauge = Gauge::new();
+    let handshake = builder().handshake::<_, Bytes>(Meter::new(io, Arc::clone(&gauge)));
+    let Ok(Ok(mut connection)) = timeout(timeouts.http_request, handshake).await else { return };
+    let streams = Arc::new(Streams { active: AtomicU32::new(0), strikes: AtomicU32::new(0) });
+    let mut opened = 0_u32;
+    let mut draining = false;
+    let mut idle = pin!(sleep(timeouts.keep_alive));
+    let abused = loop {
+        tokio::select! {
+            biased;
+            () = down(&mut shutdown), if !draining => {
+                connection.graceful_shutdown();
+                draining = true;
+            }
+            () = gauge.flood.notified() => break true,
+            accepted = connection.accept() => {
+                let Some(Ok((request, respond))) = accepted else { break false };
+                opened += 1;
+                let strikes = streams.strikes.load(Ordering::Relaxed);
+                if strikes > STRIKES && strikes > opened / 2 {
+                    break true;
+                }
+                streams.active.fetch_add(1, Ordering::Relaxed);
+                let stream = Stream {
+                    service: service.clone(),
+                    client: Arc::clone(&client),
+                    timeouts,
+                    shutdown: shutdown.clone(),
+                    streams: Arc::clone(&streams),
+                };
+                stream.open(request, respond);
+            }
+            () = &mut idle => {
+                let limit = if draining { LINGER } else { timeouts.keep_alive };
+                let quiet = gauge.quiet();
+                if streams.active.load(Ordering::Relaxed) > 0 || quiet < limit {
+                    idle.as_mut().reset(Instant::now() + limit.saturating_sub(quiet).max(LINGER.min(limit)));
+                } else if draining {
+                    return;
+                } else {
+                    connection.graceful_shutdown();
+                    draining = true;
+                    idle.as_mut().reset(Instant::now() + LINGER);
+                }
+            }
+        }
+    };
+    if abused {
+        connection.abrupt_shutdown(Reason::ENHANCE_YOUR_CALM);
+        let _ = timeout(LINGER, std::future::poll_fn(|context| connection.poll_closed(context))).await;
+    }
+}
+
+/// Waits until the process is to end.
+async fn down(shutdown: &mut ShutdownWatch) {
+    // Nobody left who could say so means the same.
+    let _ = shutdown.wait_for(|&down| down).await;
+}
+
+fn builder() -> h2::server::Builder {
+    let mut builder = h2::server::Builder::new();
+    builder
+        .max_concurrent_streams(MAX_STREAMS)
+        .max_header_list_size(MAX_HEADER_LIST)
+        .initial_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW)
+        .max_send_buffer_size(SEND_BUFFER)
+        .max_concurrent_reset_streams(50)
+        .max_pending_accept_reset_streams(20)
+        .max_local_error_reset_streams(Some(STRIKES as usize));
+    builder
+}
+
+/// One request on its way, counted as active as long as it lives.
+struct Stream<S> {
+    service: S,
+    client: Arc<Client>,
+    timeouts: ClientTimeouts,
+    shutdown: ShutdownWatch,
+    streams: Arc<Streams>,
+}
+
+impl<S: Service> Stream<S> {
+    /// Reads the request and gives it a task of its own.
+    fn open(self, request: http::Request<RecvStream>, respond: SendResponse<Bytes>) {
+        let (parts, body) = request.into_parts();
+        let outlet = Outlet::new(respond);
+        match request::convert(&parts, body.is_end_stream(), self.client.tls.is_some()) {
+            Ok(request) => {
+                tokio::spawn(self.run(request, body, outlet));
+            }
+            Err(status) => {
+                self.streams.strikes.fetch_add(1, Ordering::Relaxed);
+                self.service.refused(&self.client, status);
+                let mut head = http::Response::new(());
+                *head.status_mut() = http::StatusCode::from_u16(status).unwrap_or(http::StatusCode::BAD_REQUEST);
+                // Nobody is left to tell.
+                let _ = outlet.head(head, true);
+            }
+        }
+    }
+
+    async fn run(self, mut request: Request, body: RecvStream, outlet: Outlet) {
+        let plan = self.service.decide(&self.client, &mut request);
+        let mut reply = H2Reply::new(outlet.clone(), self.timeouts.client);
+        let served = tokio::select! {
+            biased;
+            served = self.service.serve(plan, request, &self.client, &mut reply) => served,
+            _ = outlet.closed() => Served::Broken,
+        };
+        match served {
+            Served::Done => {}
+            Served::Broken => {
+                self.strike(&outlet);
+                reply.abort();
+            }
+            Served::Pass(passed) => {
+                let (plan, request) = *passed;
+                match Downstream::new(plan, &request, body, outlet.clone(), &self.client, self.timeouts.client) {
+                    Some(session) => {
+                        let session = ServerSession::new_custom(Box::new(session));
+                        self.service.proxy().process_new_http(session, &self.shutdown).await;
+                        self.strike(&outlet);
+                    }
+                    None => reply.abort(),
+                }
+            }
+        }
+    }
+
+    /// Counts a stream that the client has reset.
+    fn strike(&self, outlet: &Outlet) {
+        if outlet.is_reset() {
+            self.streams.strikes.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+impl<S> Drop for Stream<S> {
+    fn drop(&mut self) {
+        self.streams.active.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests;

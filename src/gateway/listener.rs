@@ -1,0 +1,432 @@
+//! Listening sockets and the loops that accept on them.
+//!
+//! A TCP bind has one socket for each worker (`SO_REUSEPORT`), so that the kernel spreads connections
+//! and workers share nothing; the workers share the one socket of a unix bind.
+
+use std::{
+    collections::HashMap,
+    future::{Future, poll_fn},
+    io,
+    net::SocketAddr,
+    os::unix::net::UnixListener as StdUnixListener,
+    path::Path,
+    pin::pin,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::Poll,
+    time::Duration,
+};
+
+use socket2::{Domain, Protocol, Type};
+use tokio::{
+    net::{TcpListener, TcpStream, UnixListener, UnixStream},
+    sync::{Notify, oneshot},
+    task::AbortHandle,
+};
+
+use super::{
+    counted::Counted,
+    front::{Front, View},
+    h1::{
+        connection::{self, Life},
+        link::Socket,
+    },
+    h2,
+    limit::{Limit, Limits, Permit},
+    snapshot::Snapshot,
+    streams::Streams,
+    worker::Context,
+};
+use crate::{
+    config::{Bind, BindAddress, Frontend, Id},
+    metrics::FrontendMetrics,
+    rule::Client,
+};
+
+/// Connections the kernel keeps for us until they are accepted.
+const BACKLOG: i32 = 4096;
+
+/// Bytes that the kernel takes for a client beyond what the client's window has room for.
+#[cfg(target_os = "linux")]
+const UNSENT: u32 = 32 * 1024;
+
+/// How long accepting rests when the process has no descriptor or memory left.
+const REST: Duration = Duration::from_millis(100);
+
+/// A bind across configurations.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Key {
+    /// Its address as configured.
+    pub address: BindAddress,
+    /// The frontend, where the system chooses the port: such binds are their frontend's. A fixed
+    /// address may go from one frontend to another and keeps its socket.
+    owner: Option<String>,
+    /// Which of several it is.
+    nth: usize,
+}
+
+/// A bind in its configuration.
+#[derive(Debug)]
+pub struct Listed<'c> {
+    /// What it is found again by.
+    pub key: Key,
+    /// Its frontend.
+    pub frontend: &'c Frontend,
+    /// The bind.
+    pub bind: &'c Bind,
+    at: (Id<Frontend>, usize),
+}
+
+/// A bind's sockets, one for each worker.
+#[derive(Debug)]
+pub struct Bound {
+    /// The frontend it was opened for.
+    pub frontend: String,
+    /// Where it listens, the port chosen by the system included.
+    pub address: BindAddress,
+    /// The sockets.
+    pub sockets: Vec<RawListener>,
+}
+
+/// A listening socket that no worker has yet.
+#[derive(Debug)]
+pub enum RawListener {
+    /// TCP.
+    Tcp(std::net::TcpListener),
+    /// A unix socket.
+    Unix(StdUnixListener),
+}
+
+/// The binds of a configuration, in its order.
+pub fn binds(frontends: &[Frontend]) -> Vec<Listed<'_>> {
+    let mut seen: HashMap<(&BindAddress, Option<&str>), usize> = HashMap::new();
+    let mut listed = Vec::new();
+    for (at, frontend) in frontends.iter().enumerate() {
+        for (nth_bind, bind) in frontend.binds.iter().enumerate() {
+            let chosen = matches!(&bind.address, BindAddress::Tcp(address) if address.port() == 0);
+            let owner = chosen.then_some(frontend.name.as_str());
+            let count = seen.entry((&bind.address, owner)).or_default();
+            let key = Key { address: bind.address.clone(), owner: owner.map(str::to_owned), nth: *count };
+            *count += 1;
+            listed.push(Listed { key, frontend, bind, at: (Id::new(at), nth_bind) });
+        }
+    }
+    listed
+}
+
+/// Opens a bind. `only_v6`: another bind has the IPv4 wildcard of this port.
+///
+/// # Errors
+/// One line that names the bind, its place in the files and the reason.
+pub fn bind(frontend: &str, bind: &Bind, only_v6: bool, workers: usize) -> Result<Bound, String> {
+    let Bind { address, place, .. } = bind;
+    let opened = match address {
+        BindAddress::Tcp(address) => bind_tcp(*address, only_v6, workers),
+        BindAddress::Unix(path) => bind_unix(path, workers),
+    };
+    let (address, sockets) = opened.map_err(|error| format!("{place}: cannot listen on {address}: {error}"))?;
+    Ok(Bound { frontend: frontend.to_owned(), address, sockets })
+}
+
+fn bind_tcp(address: SocketAddr, only_v6: bool, workers: usize) -> io::Result<(BindAddress, Vec<RawListener>)> {
+    if address.port() != 0 {
+        // Sockets that share a port would also share it with another process of the same user: one
+        // that does not share finds out whether somebody is there.
+        drop(tcp_socket(address, only_v6, false)?);
+    }
+    let mut actual = address;
+    let mut sockets = Vec::with_capacity(workers);
+    for _ in 0..workers {
+        let socket = tcp_socket(actual, only_v6, true)?;
+        socket.listen(BACKLOG)?;
+        // Connections inherit it: a slow client then shows its progress in small steps, and holds
+        // little of the kernel's memory.
+        #[cfg(target_os = "linux")]
+        socket.set_tcp_notsent_lowat(UNSENT)?;
+        let listener = std::net::TcpListener::from(socket);
+        actual = listener.local_addr()?;
+        sockets.push(RawListener::Tcp(listener));
+    }
+    Ok((BindAddress::Tcp(actual), sockets))
+}
+
+fn tcp_socket(address: SocketAddr, only_v6: bool, share: bool) -> io::Result<socket2::Socket> {
+    let socket = socket2::Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_reuse_address(true)?;
+    socket.set_reuse_port(share)?;
+    if address.is_ipv6() {
+        socket.set_only_v6(only_v6)?;
+    }
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    Ok(socket)
+}
+
+fn bind_unix(path: &Path, workers: usize) -> io::Result<(BindAddress, Vec<RawListener>)> {
+    // A socket file outlives its process; when nobody answers there, it is stale.
+    match std::os::unix::net::UnixStream::connect(path) {
+        Ok(_) => return Err(io::ErrorKind::AddrInUse.into()),
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => std::fs::remove_file(path)?,
+        Err(_) => {}
+    }
+    let listener = StdUnixListener::bind(path)?;
+    listener.set_nonblocking(true)?;
+    let sockets = (0..workers).map(|_| listener.try_clone().map(RawListener::Unix)).collect::<io::Result<Vec<_>>>()?;
+    Ok((BindAddress::Unix(path.to_path_buf()), sockets))
+}
+
+/// Removes what a bind leaves behind: the file of a unix socket.
+pub fn remove(address: &BindAddress) {
+    if let BindAddress::Unix(path) = address {
+        // Somebody else may have cleaned up.
+        let _ = std::fs::remove_file(path);
+    }
+}
+
+/// The connections of one worker. All of it happens on the worker's own thread.
+#[derive(Debug, Default)]
+pub struct Connections {
+    live: Mutex<Live>,
+    draining: Arc<AtomicBool>,
+    gone: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Live {
+    next: u64,
+    tasks: HashMap<u64, (Arc<Life>, AbortHandle)>,
+}
+
+impl Connections {
+    /// Runs a connection to its end.
+    fn start(self: &Arc<Self>, connection: impl Future<Output = ()> + Send + 'static, life: Arc<Life>) {
+        let mut live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
+        let number = live.next;
+        live.next += 1;
+        let place = Entry { connections: self.clone(), number };
+        let task = tokio::spawn(async move {
+            let _place = place;
+            connection.await;
+        });
+        live.tasks.insert(number, (life, task.abort_handle()));
+    }
+
+    /// Closes what waits for a request; lets every other connection end with the request it has.
+    pub fn drain(&self) {
+        self.draining.store(true, Ordering::Relaxed);
+        let live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
+        live.tasks.values().filter(|(life, _)| life.is_idle()).for_each(|(_, task)| task.abort());
+    }
+
+    /// Waits until no connection is left.
+    pub async fn emptied(&self) {
+        loop {
+            let mut gone = pin!(self.gone.notified());
+            gone.as_mut().enable();
+            if self.live.lock().unwrap_or_else(PoisonError::into_inner).tasks.is_empty() {
+                return;
+            }
+            gone.await;
+        }
+    }
+}
+
+/// A connection's entry; it goes with the task, however that ends.
+struct Entry {
+    connections: Arc<Connections>,
+    number: u64,
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        self.connections.live.lock().unwrap_or_else(PoisonError::into_inner).tasks.remove(&self.number);
+        self.connections.gone.notify_waiters();
+    }
+}
+
+/// A listening socket of one worker.
+pub struct Listener {
+    socket: AnyListener,
+    key: Key,
+    context: Context,
+    limits: Arc<Limits>,
+    connections: Arc<Connections>,
+    target: Option<Target>,
+}
+
+enum AnyListener {
+    Tcp(TcpListener),
+    Unix(UnixListener),
+}
+
+enum Accepted {
+    Tcp(TcpStream, SocketAddr),
+    Unix(UnixStream),
+}
+
+/// What a bind belongs to in the current configuration.
+#[derive(Clone)]
+struct Target {
+    snapshot: Arc<Snapshot>,
+    frontend: Id<Frontend>,
+    bind: usize,
+    limit: Arc<Limit>,
+}
+
+impl Listener {
+    /// Takes a socket over; only within a worker's runtime.
+    ///
+    /// # Errors
+    /// The runtime does not take the socket.
+    pub fn new(
+        socket: RawListener,
+        key: Key,
+        context: Context,
+        limits: Arc<Limits>,
+        connections: Arc<Connections>,
+    ) -> io::Result<Self> {
+        let socket = match socket {
+            RawListener::Tcp(listener) => AnyListener::Tcp(TcpListener::from_std(listener)?),
+            RawListener::Unix(listener) => AnyListener::Unix(UnixListener::from_std(listener)?),
+        };
+        Ok(Self { socket, key, context, limits, connections, target: None })
+    }
+
+    /// Accepts until `stop` resolves; what the kernel has by then is served as well.
+    pub async fn run(mut self, mut stop: oneshot::Receiver<()>) {
+        loop {
+            let accepted = tokio::select! {
+                biased;
+                _ = &mut stop => break,
+                accepted = self.accept() => accepted,
+            };
+            match accepted {
+                Ok(accepted) => self.admit(accepted).await,
+                Err(error) if is_exhausted(&error) => {
+                    tracing::error!(%error, "cannot accept on {}", self.key.address);
+                    tokio::time::sleep(REST).await;
+                }
+                // The client left before it was accepted.
+                Err(_) => {}
+            }
+        }
+        while let Some(Ok(accepted)) = self.accept_ready().await {
+            self.admit(accepted).await;
+        }
+    }
+
+    async fn accept(&self) -> io::Result<Accepted> {
+        match &self.socket {
+            AnyListener::Tcp(listener) => listener.accept().await.map(|(stream, peer)| Accepted::Tcp(stream, peer)),
+            AnyListener::Unix(listener) => listener.accept().await.map(|(stream, _)| Accepted::Unix(stream)),
+        }
+    }
+
+    /// A connection that needs not be waited for.
+    async fn accept_ready(&self) -> Option<io::Result<Accepted>> {
+        let mut accept = pin!(self.accept());
+        poll_fn(|context| match accept.as_mut().poll(context) {
+            Poll::Ready(accepted) => Poll::Ready(Some(accepted)),
+            Poll::Pending => Poll::Ready(None),
+        })
+        .await
+    }
+
+    /// Starts a connection as soon as `maxconn` allows. Meanwhile nothing more is accepted, so clients
+    /// wait in the kernel's queue rather than being turned away.
+    async fn admit(&mut self, accepted: Accepted) {
+        let Some(target) = self.target() else { return };
+        let permits = (self.limits.global().take().await, target.limit.take().await);
+        let life = Arc::new(Life::new(self.connections.draining.clone()));
+        let context = self.context.clone();
+        let serving = life.clone();
+        match accepted {
+            Accepted::Tcp(stream, peer) => {
+                // Without it small answers would wait for acknowledgements; a socket that is gone tells soon.
+                let _ = stream.set_nodelay(true);
+                let client =
+                    Client { src: Some(canonical(peer)), dst: stream.local_addr().ok().map(canonical), tls: None };
+                self.connections.start(target.serve(stream, client, context, serving, permits), life);
+            }
+            Accepted::Unix(stream) => {
+                self.connections.start(target.serve(stream, Client::default(), context, serving, permits), life);
+            }
+        }
+    }
+
+    /// What the bind belongs to now; `None` when a reload has just taken it away.
+    fn target(&mut self) -> Option<Target> {
+        let generation = self.context.worker.shared.generation();
+        if self.target.as_ref().is_none_or(|target| target.snapshot.generation != generation) {
+            self.target = self.find();
+        }
+        self.target.clone()
+    }
+
+    fn find(&self) -> Option<Target> {
+        let snapshot = self.context.worker.shared.snapshot();
+        let listed = binds(&snapshot.config.frontends).into_iter().find(|listed| listed.key == self.key)?;
+        let ((frontend, bind), limit) = (listed.at, self.limits.of(&listed.frontend.name));
+        Some(Target { frontend, bind, limit, snapshot })
+    }
+}
+
+impl Target {
+    /// Serves one connection: the handshake where there is one, then the protocol agreed on.
+    async fn serve<S: Socket>(
+        self,
+        socket: S,
+        mut client: Client,
+        context: Context,
+        life: Arc<Life>,
+        _permits: (Permit, Permit),
+    ) {
+        let state = self.snapshot.frontend_state(self.frontend);
+        let acceptor = state.and_then(|state| state.acceptors.get(self.bind)?.clone());
+        let shutdown = context.draining.clone();
+        let Some(view) = View::new(context, self.snapshot, self.frontend) else { return };
+        let metrics = view.metrics().cloned();
+        let _open = metrics.clone().map(Open::new);
+        let Some(acceptor) = acceptor else {
+            return connection::serve(socket, client, Front::new(view), life).await;
+        };
+        let handshake = tokio::time::timeout(view.timeouts().http_request, acceptor.accept(socket));
+        let Ok(Ok((stream, tls, is_h2))) = handshake.await else { return };
+        client.tls = Some(tls);
+        if is_h2 {
+            let timeouts = view.timeouts();
+            h2::serve(Counted::new(stream, metrics), Streams::new(view), Arc::new(client), timeouts, shutdown).await;
+        } else {
+            connection::serve(stream, client, Front::new(view), life).await;
+        }
+    }
+}
+
+/// A connection among those counted as open.
+struct Open(Arc<FrontendMetrics>);
+
+impl Open {
+    fn new(metrics: Arc<FrontendMetrics>) -> Self {
+        metrics.connections.add(1);
+        metrics.active.add(1);
+        Self(metrics)
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.active.add(-1);
+    }
+}
+
+/// IPv4 clients of a bind that takes both families have IPv4 addresses.
+fn canonical(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
+}
+
+/// No descriptors or no memory: trying again at once would only burn the processor.
+fn is_exhausted(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM))
+}

@@ -1,0 +1,31 @@
+//! Sockets, in the order a request meets them.
+
+pub mod clock;
+pub mod counted;
+pub mod deliver;
+pub mod exchange;
+pub mod fault;
+pub mod fetch;
+pub mod forward;
+pub mod front;
+pub mod h1;
+pub mod h2;
+pub mod hop;
+pub mod host;
+pub mod limit;
+pub mod listener;
+pub mod log;
+pub mod lookup;
+pub mod plan;
+pub mod proxy;
+pub mod reload;
+pub mod reply;
+pub mod respond;
+pub mod server;
+pub mod shortcut;
+pub mod snapshot;
+pub mod streams;
+pub mod tls;
+pub mod worker;
+
+pub use server::{check, run};

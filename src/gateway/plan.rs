@@ -1,0 +1,269 @@
+//! Rules decide once: what becomes of a request, written down for everything that comes after.
+
+use std::{sync::Arc, time::Instant};
+
+use bumpalo::Bump;
+use smallvec::SmallVec;
+
+use super::snapshot::Snapshot;
+use crate::{
+    config::{Backend, CacheRule, Frontend, Id, SwitchTarget},
+    message::{Framing, Request},
+    metrics::Outcome,
+    rule::{Answer, Client, Env, RuleSet, Tri, Txn, Vars, Verdict},
+    time::Timestamp,
+};
+
+/// What becomes of a request. Cheap to clone; travels with the request to its end.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Where the request came in.
+    pub frontend: Id<Frontend>,
+    /// The backend chosen; `None` when it was decided before one was.
+    pub backend: Option<Id<Backend>>,
+    /// When the request was decided, by the clock on the wall.
+    pub now: Timestamp,
+    /// When the request was decided, by the clock that only goes forward.
+    pub started: Instant,
+    /// Variables that rules have set.
+    pub vars: Vars,
+    /// The decision.
+    pub route: Route,
+}
+
+/// The decision about a request.
+#[derive(Clone, Debug)]
+pub enum Route {
+    /// A rule answers it, or it is refused.
+    Answer(Arc<Answer>, Outcome),
+    /// Its URL is purged.
+    Purge {
+        /// Leaves stale objects.
+        soft: bool,
+    },
+    /// It is looked up under these rules, in order, and fetched for them on a miss.
+    Fetch(Candidates),
+    /// It goes to a server without the cache; the word says why.
+    Pass(Bypass),
+}
+
+/// Caching rules a request may be answered or stored by, in order.
+pub type Candidates = SmallVec<[Id<CacheRule>; 4]>;
+
+/// Why a request passes the cache by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bypass {
+    /// No caching rule is for it.
+    NoRule,
+    /// Its method is neither GET nor HEAD.
+    Method,
+    /// It has a body, which a key does not hold.
+    Body,
+    /// It asks for another protocol.
+    Upgrade,
+    /// It asks for a part (`Range`) of something that is not stored.
+    Range,
+    /// It has a precondition that only the origin can judge (RFC 9111 §4.3.2).
+    Precondition,
+    /// The response it waited for is not for it; the word is the policy's.
+    NotShared(&'static str),
+}
+
+impl Bypass {
+    /// The word for `Cache-Status`, logs and metrics.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::NoRule => "no-rule",
+            Self::Method => "method",
+            Self::Body => "body",
+            Self::Upgrade => "upgrade",
+            Self::Range => "range",
+            Self::Precondition => "precondition",
+            Self::NotShared(reason) => reason,
+        }
+    }
+}
+
+/// Room that a connection keeps for its requests' decisions.
+#[derive(Debug, Default)]
+pub struct Scratch {
+    /// Samples that had to be made.
+    pub arena: Bump,
+    /// The cache key.
+    pub key: Vec<u8>,
+    /// The variant key.
+    pub variant: Vec<u8>,
+}
+
+/// The one clock reading that all rules of a request see.
+struct At(Timestamp);
+
+impl Env for At {
+    fn now(&self) -> Timestamp {
+        self.0
+    }
+}
+
+impl Plan {
+    /// Runs the rules on `request`, which they edit, and decides.
+    pub fn decide(
+        snapshot: &Snapshot,
+        frontend: Id<Frontend>,
+        client: &Client,
+        request: &mut Request,
+        clock: (Timestamp, Instant),
+        scratch: &mut Scratch,
+    ) -> Self {
+        request.remember_host();
+        scratch.arena.reset();
+        let mut plan = Self {
+            frontend,
+            backend: None,
+            now: clock.0,
+            started: clock.1,
+            vars: Vars::default(),
+            route: Route::Pass(Bypass::NoRule),
+        };
+        plan.route = plan.route(snapshot, client, request, &scratch.arena);
+        plan
+    }
+
+    fn route(&mut self, snapshot: &Snapshot, client: &Client, request: &mut Request, arena: &Bump) -> Route {
+        let Some(frontend) = snapshot.frontend(self.frontend) else { return unavailable() };
+        if let Some(route) = self.ended_by(&frontend.request, client, request, arena) {
+            return route;
+        }
+        self.backend = self.choose(snapshot, frontend, client, request, arena);
+        let Some(backend) = self.backend.and_then(|id| snapshot.backend(id)) else { return unavailable() };
+        if let Some(route) = self.ended_by(&backend.request, client, request, arena) {
+            return route;
+        }
+        if let Some(bypass) = never_cached(request) {
+            return Route::Pass(bypass);
+        }
+        let candidates =
+            self.candidates(snapshot, [&frontend.cache_rules, &backend.cache_rules], client, request, arena);
+        if candidates.is_empty() { Route::Pass(Bypass::NoRule) } else { Route::Fetch(candidates) }
+    }
+
+    /// Runs one rule set; the route when that ends the request.
+    fn ended_by(&mut self, rules: &RuleSet, client: &Client, request: &mut Request, arena: &Bump) -> Option<Route> {
+        if rules.is_empty() {
+            return None;
+        }
+        match self.with_txn(client, request, arena, |txn| rules.run(txn)) {
+            Verdict::Continue => None,
+            Verdict::Deny(answer) => Some(Route::Answer(Arc::new(*answer), Outcome::Refused)),
+            Verdict::Answer(answer) => Some(Route::Answer(Arc::new(*answer), Outcome::Answered)),
+            Verdict::Purge { soft } => Some(Route::Purge { soft }),
+        }
+    }
+
+    /// `use_backend` in order, then `default_backend`.
+    fn choose(
+        &mut self,
+        snapshot: &Snapshot,
+        frontend: &Frontend,
+        client: &Client,
+        request: &mut Request,
+        arena: &Bump,
+    ) -> Option<Id<Backend>> {
+        if frontend.switches.is_empty() {
+            return frontend.default_backend;
+        }
+        self.with_txn(client, request, arena, |txn| {
+            frontend.switches.iter().filter(|switch| switch.cond.as_ref().is_none_or(|cond| cond.holds(txn))).find_map(
+                |switch| match &switch.target {
+                    SwitchTarget::Backend(id) => Some(*id),
+                    SwitchTarget::Named(format) => {
+                        let mut name = Vec::new();
+                        format.write(txn, &mut name);
+                        snapshot.backend_named(std::str::from_utf8(&name).ok()?)
+                    }
+                },
+            )
+        })
+        .or(frontend.default_backend)
+    }
+
+    /// The enabled rules whose request part is not false, up to the first that is decided.
+    fn candidates(
+        &mut self,
+        snapshot: &Snapshot,
+        rules: [&[Id<CacheRule>]; 2],
+        client: &Client,
+        request: &mut Request,
+        arena: &Bump,
+    ) -> Candidates {
+        let mut candidates = Candidates::new();
+        self.with_txn(client, request, arena, |txn| {
+            for &id in rules.into_iter().flatten() {
+                let Some(rule) = snapshot.cache_rule(id) else { continue };
+                match rule.cond.as_ref().map_or(Tri::True, |cond| cond.so_far(txn)) {
+                    Tri::False => {}
+                    Tri::Unknown => candidates.push(id),
+                    Tri::True => {
+                        candidates.push(id);
+                        return;
+                    }
+                }
+            }
+        });
+        candidates
+    }
+
+    /// Runs `read` on this exchange as rules see it at request time.
+    pub fn with_txn<T>(
+        &mut self,
+        client: &Client,
+        request: &mut Request,
+        arena: &Bump,
+        read: impl FnOnce(&mut Txn<'_>) -> T,
+    ) -> T {
+        let env = At(self.now);
+        read(&mut Txn { client, request, response: None, vars: &mut self.vars, env: &env, arena })
+    }
+
+    /// Runs `read` on this exchange as rules see it once there is a response.
+    pub fn with_response<T>(
+        &mut self,
+        client: &Client,
+        request: &mut Request,
+        response: &mut crate::message::Response,
+        arena: &Bump,
+        read: impl FnOnce(&mut Txn<'_>) -> T,
+    ) -> T {
+        let env = At(self.now);
+        read(&mut Txn { client, request, response: Some(response), vars: &mut self.vars, env: &env, arena })
+    }
+
+    /// The caching rule that a request without a better answer is counted under.
+    pub fn rule(&self) -> Option<Id<CacheRule>> {
+        match &self.route {
+            Route::Fetch(candidates) => candidates.first().copied(),
+            _ => None,
+        }
+    }
+}
+
+/// What no caching rule can change (CACHE rules: GET and HEAD without a body).
+fn never_cached(request: &Request) -> Option<Bypass> {
+    if !request.is_get_or_head() {
+        return Some(Bypass::Method);
+    }
+    if request.framing != Framing::None {
+        return Some(Bypass::Body);
+    }
+    if request.fields.has("upgrade") {
+        return Some(Bypass::Upgrade);
+    }
+    if request.fields.has("if-match") || request.fields.has("if-unmodified-since") {
+        return Some(Bypass::Precondition);
+    }
+    None
+}
+
+/// No backend for the request: 503, as HAProxy answers.
+fn unavailable() -> Route {
+    Route::Answer(Arc::new(super::fault::page(503, "no backend is for this request")), Outcome::Error)
+}

@@ -1,0 +1,108 @@
+//! Response rules: what a client gets of what a server, a store or a rule said.
+
+use bumpalo::Bump;
+
+use super::{
+    plan::{Bypass, Plan, Route},
+    snapshot::{Shared, Snapshot},
+};
+use crate::{
+    message::{Request, Response},
+    ops::PurgeRequest,
+    policy::{
+        invalidate::invalidates,
+        status::{Forward, Status},
+    },
+    rule::{Client, RuleSet},
+};
+
+/// The rule sets that a delivered response runs through, in order: the backend's, then the frontend's,
+/// `http-response` before `http-after-response` (HAProxy manual §4.2).
+#[derive(Clone, Copy, Debug)]
+pub struct Rules<'s> {
+    sets: [Option<&'s RuleSet>; 4],
+}
+
+impl<'s> Rules<'s> {
+    /// Those of a response from a server or a store.
+    pub fn of(snapshot: &'s Snapshot, plan: &Plan) -> Self {
+        let frontend = snapshot.frontend(plan.frontend);
+        let backend = plan.backend.and_then(|id| snapshot.backend(id));
+        Self::filled([
+            backend.map(|backend| &backend.response),
+            frontend.map(|frontend| &frontend.response),
+            backend.map(|backend| &backend.after_response),
+            frontend.map(|frontend| &frontend.after_response),
+        ])
+    }
+
+    /// Those of a response of our own: `http-after-response` alone.
+    pub fn of_answer(snapshot: &'s Snapshot, plan: &Plan) -> Self {
+        let frontend = snapshot.frontend(plan.frontend);
+        let backend = plan.backend.and_then(|id| snapshot.backend(id));
+        Self::filled([
+            None,
+            None,
+            backend.map(|backend| &backend.after_response),
+            frontend.map(|frontend| &frontend.after_response),
+        ])
+    }
+
+    fn filled(sets: [Option<&'s RuleSet>; 4]) -> Self {
+        Self { sets: sets.map(|set| set.filter(|set| !set.is_empty())) }
+    }
+
+    /// Whether there is nothing to run.
+    pub fn is_empty(&self) -> bool {
+        self.sets.iter().all(Option::is_none)
+    }
+
+    /// Whether the outcome depends on the response alone.
+    pub fn read_only_response(&self) -> bool {
+        self.sets.iter().flatten().all(|set| set.reads_only_response())
+    }
+}
+
+/// Runs response rules. How a set ends is of no matter: no action of these phases replaces a response.
+pub fn apply(
+    rules: &Rules<'_>,
+    plan: &mut Plan,
+    client: &Client,
+    request: &mut Request,
+    response: &mut Response,
+    arena: &Bump,
+) {
+    if rules.is_empty() {
+        return;
+    }
+    plan.with_response(client, request, response, arena, |txn| {
+        for set in rules.sets.iter().flatten() {
+            let _ = set.run(txn);
+        }
+    });
+}
+
+/// Finishes the head of a response that passed the cache by: what it makes invalid (RFC 9111 §4.4),
+/// response rules, `Cache-Status`.
+pub fn passed(
+    shared: &Shared,
+    snapshot: &Snapshot,
+    plan: &mut Plan,
+    client: &Client,
+    request: &mut Request,
+    response: &mut Response,
+) {
+    if invalidates(request, response) {
+        let mut url = Vec::new();
+        request.write_url(client.tls.is_some(), &mut url);
+        if let Ok(target) = PurgeRequest::url(&String::from_utf8_lossy(&url)) {
+            shared.ops().purge(&target);
+        }
+    }
+    apply(&Rules::of(snapshot, plan), plan, client, request, response, &Bump::new());
+    let Route::Pass(bypass) = plan.route else { return };
+    let forward = if bypass == Bypass::Method { Forward::Method } else { Forward::Bypass };
+    let mut text = Vec::new();
+    Status { forward: Some(forward), detail: Some(bypass.as_str()), ..Status::default() }.write(&mut text);
+    response.fields.append(b"Cache-Status", &text);
+}

@@ -1,0 +1,195 @@
+//! One loaded configuration with everything it needs at run time, immutable, swapped as a whole.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+    },
+};
+
+use arc_swap::ArcSwap;
+
+use crate::{
+    cache::{Store, store::Limits},
+    config::{Backend, CacheRule, Config, Frontend, Id, Server},
+    gateway::tls::TlsAcceptor,
+    metrics::{BackendMetrics, FrontendMetrics, Metrics, RequestMetrics},
+    ops::Ops,
+};
+
+/// A loaded configuration. A request keeps the one it began with to its end.
+#[derive(Debug)]
+pub struct Snapshot {
+    /// Counts loads; a connection compares it to know whether its snapshot is still the current one.
+    pub generation: u64,
+    /// What the files say.
+    pub config: Config,
+    frontends: Vec<FrontendState>,
+    backends: Vec<BackendState>,
+    stores: Vec<Arc<Store>>,
+    backend_names: HashMap<String, Id<Backend>>,
+}
+
+/// What a frontend needs at run time beside its configuration.
+#[derive(Debug)]
+pub struct FrontendState {
+    /// Its counters.
+    pub metrics: Arc<FrontendMetrics>,
+    /// One TLS acceptor a bind, in the order of the binds; `None`: clear text.
+    pub acceptors: Vec<Option<TlsAcceptor>>,
+    /// Counters of requests that no caching rule was for.
+    unruled: Arc<RequestMetrics>,
+    /// Counters by caching rule.
+    ruled: Vec<Arc<RequestMetrics>>,
+}
+
+/// What a backend needs at run time beside its configuration.
+#[derive(Debug)]
+pub struct BackendState {
+    /// Its counters.
+    pub metrics: Arc<BackendMetrics>,
+    /// The turn of `balance roundrobin`.
+    turn: AtomicUsize,
+}
+
+impl Snapshot {
+    /// Builds what `config` needs. Stores and counters of the same name are found again.
+    ///
+    /// # Errors
+    /// A certificate that cannot be used, with its file and the line that names it.
+    fn new(generation: u64, config: Config, ops: &Ops) -> Result<Self, String> {
+        let metrics = ops.metrics();
+        let mut frontends = Vec::with_capacity(config.frontends.len());
+        for frontend in &config.frontends {
+            frontends.push(FrontendState::new(frontend, &config.cache_rules, metrics)?);
+        }
+        let backends = config
+            .backends
+            .iter()
+            .map(|backend| BackendState { metrics: metrics.backend(&backend.name), turn: AtomicUsize::new(0) })
+            .collect();
+        let stores = config.stores.iter().map(|store| ops.stores().open(&store.name, limits(store))).collect();
+        let backend_names =
+            config.backends.iter().enumerate().map(|(at, backend)| (backend.name.clone(), Id::new(at))).collect();
+        Ok(Self { generation, frontends, backends, stores, backend_names, config })
+    }
+
+    /// A frontend as configured.
+    pub fn frontend(&self, id: Id<Frontend>) -> Option<&Frontend> {
+        self.config.frontends.get(id.index())
+    }
+
+    /// A frontend at run time.
+    pub fn frontend_state(&self, id: Id<Frontend>) -> Option<&FrontendState> {
+        self.frontends.get(id.index())
+    }
+
+    /// A backend as configured.
+    pub fn backend(&self, id: Id<Backend>) -> Option<&Backend> {
+        self.config.backends.get(id.index())
+    }
+
+    /// The backend of this name; `None` when there is none.
+    pub fn backend_named(&self, name: &str) -> Option<Id<Backend>> {
+        self.backend_names.get(name).copied()
+    }
+
+    /// A backend at run time.
+    pub fn backend_state(&self, id: Id<Backend>) -> Option<&BackendState> {
+        self.backends.get(id.index())
+    }
+
+    /// A caching rule.
+    pub fn cache_rule(&self, id: Id<CacheRule>) -> Option<&CacheRule> {
+        self.config.cache_rules.get(id.index())
+    }
+
+    /// The store of a caching rule.
+    pub fn store_of(&self, rule: &CacheRule) -> Option<&Arc<Store>> {
+        self.stores.get(rule.store.index())
+    }
+
+    /// The server whose turn it is; `None` when the backend has none.
+    pub fn pick(&self, id: Id<Backend>) -> Option<&Server> {
+        let servers = &self.backend(id)?.servers;
+        let turn = match servers.len() {
+            0 | 1 => 0,
+            count => self.backend_state(id)?.turn.fetch_add(1, Ordering::Relaxed) % count,
+        };
+        servers.get(turn)
+    }
+}
+
+impl FrontendState {
+    fn new(frontend: &Frontend, rules: &[CacheRule], metrics: &Metrics) -> Result<Self, String> {
+        let mut acceptors = Vec::with_capacity(frontend.binds.len());
+        for bind in &frontend.binds {
+            acceptors.push(bind.tls.as_ref().map(|tls| TlsAcceptor::load(tls, &bind.place)).transpose()?);
+        }
+        Ok(Self {
+            metrics: metrics.frontend(&frontend.name),
+            acceptors,
+            unruled: metrics.requests(&frontend.name, "-"),
+            ruled: rules.iter().map(|rule| metrics.requests(&frontend.name, &rule.name)).collect(),
+        })
+    }
+
+    /// The counters of requests that `rule` was for; of those that no rule was for when `None`.
+    pub fn requests(&self, rule: Option<Id<CacheRule>>) -> &RequestMetrics {
+        rule.and_then(|rule| self.ruled.get(rule.index())).unwrap_or(&self.unruled)
+    }
+}
+
+fn limits(store: &crate::config::Store) -> Limits {
+    Limits { memory: store.memory, max_object_size: store.max_object_size, max_variants: store.max_variants }
+}
+
+/// What the whole process shares: the current snapshot, and what outlives snapshots.
+#[derive(Debug)]
+pub struct Shared {
+    current: ArcSwap<Snapshot>,
+    generation: AtomicU64,
+    ops: Arc<Ops>,
+}
+
+impl Shared {
+    /// Starts with `config`.
+    ///
+    /// # Errors
+    /// As [`Shared::prepare`].
+    pub fn new(config: Config, ops: Arc<Ops>) -> Result<Arc<Self>, String> {
+        let first = Snapshot::new(1, config, &ops)?;
+        Ok(Arc::new(Self { current: ArcSwap::from_pointee(first), generation: AtomicU64::new(1), ops }))
+    }
+
+    /// Builds a snapshot of `config` that [`Shared::install`] can make the current one.
+    ///
+    /// # Errors
+    /// What keeps the configuration from running, with its place; nothing has changed then.
+    pub fn prepare(&self, config: Config) -> Result<Snapshot, String> {
+        Snapshot::new(self.generation() + 1, config, &self.ops)
+    }
+
+    /// Makes `snapshot` the one that new requests run under.
+    pub fn install(&self, snapshot: Snapshot) {
+        let generation = snapshot.generation;
+        self.current.store(Arc::new(snapshot));
+        self.generation.store(generation, Ordering::Release);
+    }
+
+    /// The current snapshot.
+    pub fn snapshot(&self) -> Arc<Snapshot> {
+        self.current.load_full()
+    }
+
+    /// The current snapshot's number; compare it with one that is held.
+    pub fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Acquire)
+    }
+
+    /// Stores, counters and what an operator can do with them.
+    pub fn ops(&self) -> &Arc<Ops> {
+        &self.ops
+    }
+}

@@ -1,0 +1,81 @@
+//! From text to a checked configuration: words, lines, sections, names, types, phases.
+//! Loading never fails and never panics: it returns what could be made of the text and what is wrong with it.
+//!
+//! `words` and `parse` know shapes only; `keyword` knows every word by name and what becomes of it;
+//! `section` reads one kind of line a file; `resolve` compiles rules; `render` shows findings.
+
+pub mod ast;
+pub mod code;
+pub mod diag;
+mod keyword;
+mod parse;
+pub mod render;
+pub mod resolve;
+mod section;
+pub mod source;
+pub mod suggest;
+#[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
+mod tests;
+pub mod unit;
+mod words;
+
+use std::{collections::HashSet, io, net::SocketAddr};
+
+use crate::config::Config;
+pub use render::{render, summary};
+
+/// What loading needs of the outside: pattern files, maps, environment variables, host names.
+pub trait Outside {
+    /// The bytes of a file, relative to the working directory.
+    ///
+    /// # Errors
+    /// Whatever reading it gave.
+    fn read(&self, path: &str) -> io::Result<Vec<u8>>;
+    /// An environment variable; `None` when unset.
+    fn var(&self, name: &str) -> Option<String>;
+    /// The addresses of a host name, in the order they should be tried.
+    ///
+    /// # Errors
+    /// Whatever the resolver gave. Without one, names cannot be used.
+    fn resolve(&self, host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
+        let _ = (host, port);
+        Err(io::Error::new(io::ErrorKind::Unsupported, "names are not resolved here"))
+    }
+}
+
+/// The outcome of loading.
+#[derive(Debug)]
+pub struct Loaded {
+    /// The configuration; `None` when an error was found.
+    pub config: Option<Config>,
+    /// Everything found, in the order of the text.
+    pub diagnostics: Vec<diag::Diagnostic>,
+    /// The texts, to show places in.
+    pub sources: source::Sources,
+}
+
+/// Loads the files of one configuration, in order. Never panics.
+/// `lenient` turns refusals of known words without machinery into warnings.
+pub fn load(files: Vec<(String, Vec<u8>)>, outside: &dyn Outside, lenient: bool) -> Loaded {
+    let mut sources = source::Sources::default();
+    let ids: Vec<_> = files.into_iter().map(|(name, text)| sources.add(name, text)).collect();
+    let mut diagnostics = Vec::new();
+    let mut sections = Vec::new();
+    for id in ids {
+        sections.append(&mut parse::sections(&sources, id, outside, &mut diagnostics));
+    }
+    let (config, diagnostics) = section::read(&sections, &sources, outside, lenient, diagnostics);
+    let diagnostics = in_order(diagnostics);
+    let fine = diagnostics.iter().all(|found| found.severity < diag::Severity::Error);
+    Loaded { config: fine.then_some(config), diagnostics, sources }
+}
+
+/// In the order of the text, each once: what is inherited is read once for each heir.
+fn in_order(mut diagnostics: Vec<diag::Diagnostic>) -> Vec<diag::Diagnostic> {
+    diagnostics.sort_by_key(|found| (found.span.file, found.span.start));
+    let mut seen = HashSet::new();
+    diagnostics.retain(|found| seen.insert((found.span, found.code, found.message.clone())));
+    diagnostics
+}

@@ -1,0 +1,109 @@
+//! `set-header`, `add-header`, `del-header`, `replace-header`.
+
+use regex::bytes::Regex;
+
+use super::{Input, Scope, codes};
+use crate::{
+    lang::{
+        ast::Word,
+        diag::Diagnostic,
+        resolve::{
+            format::{self, Use},
+            pattern::{self, Pattern},
+        },
+        suggest,
+    },
+    rule::{
+        Action,
+        action::{
+            header::{HeaderDelete, HeaderEdit, HeaderReplace, Names},
+            target::is_token,
+        },
+        matcher::Method,
+        pattern as regexes,
+    },
+};
+
+pub(super) fn set(scope: &mut Scope<'_>, input: &Input<'_>) -> Option<Action> {
+    edit(scope, input).map(Action::SetHeader)
+}
+
+pub(super) fn add(scope: &mut Scope<'_>, input: &Input<'_>) -> Option<Action> {
+    edit(scope, input).map(Action::AddHeader)
+}
+
+fn edit(scope: &mut Scope<'_>, input: &Input<'_>) -> Option<HeaderEdit> {
+    let [name, value] = input.exactly(scope)?;
+    let field = field_name(scope, name);
+    let value = format::read(scope, value, input.phase, Use::Line);
+    let field = field?;
+    writable(scope, name, &field)?;
+    Some(HeaderEdit { side: input.side(), name: field, value: value? })
+}
+
+pub(super) fn delete(scope: &mut Scope<'_>, input: &Input<'_>) -> Option<Action> {
+    let names = match input.words {
+        [name, flag, method] if flag.is("-m") => Names::Matching(matching(scope, name, method)?.into()),
+        _ => {
+            let [name] = input.exactly(scope)?;
+            Names::Exactly(field_name(scope, name)?)
+        }
+    };
+    Some(Action::DelHeader(HeaderDelete { side: input.side(), names }))
+}
+
+fn matching(scope: &mut Scope<'_>, name: &Word, method: &Word) -> Option<crate::rule::Matcher> {
+    const METHODS: [Method; 5] = [Method::Str, Method::Beg, Method::End, Method::Sub, Method::Reg];
+    let Some(found) = METHODS.into_iter().find(|known| method.is(known.word())) else {
+        let nearest = suggest::nearest(&method.lossy(), METHODS.iter().map(|method| method.word()));
+        let message = format!("`{}` is no way to match names here", method.lossy());
+        let finding = Diagnostic::error(codes::BAD_METHOD, method.span, message);
+        scope.report(finding.did_you_mean(nearest).help("use `str`, `beg`, `end`, `sub` or `reg`"));
+        return None;
+    };
+    // Names have no case (RFC 9110 §5.1).
+    let pattern = Pattern { text: name.text.clone(), fold: true, word: name, line: None };
+    pattern::compile(scope, found, &[pattern], true)
+}
+
+pub(super) fn replace(scope: &mut Scope<'_>, input: &Input<'_>) -> Option<Action> {
+    let [name, pattern, with] = input.exactly(scope)?;
+    let field = field_name(scope, name);
+    let regex = compiled(scope, pattern);
+    let with = format::read(scope, with, input.phase, Use::Replacement);
+    let field = field?;
+    writable(scope, name, &field)?;
+    Some(Action::ReplaceHeader(Box::new(HeaderReplace { side: input.side(), name: field, regex: regex?, with: with? })))
+}
+
+/// The pattern of a replacement.
+pub(super) fn compiled(scope: &mut Scope<'_>, pattern: &Word) -> Option<Regex> {
+    match regexes::regex(&pattern.text, false) {
+        Ok(regex) => Some(regex),
+        Err(fault) => {
+            let span = if fault.at > 0 { pattern.part(fault.at..pattern.text.len()) } else { pattern.span };
+            scope.report(Diagnostic::error(codes::BAD_REGEX, span, fault.message).help(fault.help));
+            None
+        }
+    }
+}
+
+/// A field's name.
+pub(super) fn field_name(scope: &mut Scope<'_>, word: &Word) -> Option<Box<str>> {
+    if is_token(&word.text) {
+        return Some(word.lossy().into());
+    }
+    let message = format!("`{}` is not the name of a header field", word.lossy());
+    scope.report(Diagnostic::error(codes::BAD_FIELD_NAME, word.span, message).help("leave the `:` off"));
+    None
+}
+
+/// Where a body ends is for the gateway to say: a rule that says otherwise opens the way for smuggling.
+fn writable(scope: &mut Scope<'_>, word: &Word, name: &str) -> Option<()> {
+    let framing = ["content-length", "transfer-encoding"].iter().any(|field| name.eq_ignore_ascii_case(field));
+    if framing {
+        let message = format!("`{name}` tells where a body ends, which only the gateway may");
+        scope.error(codes::FRAMING_FIELD, word.span, message);
+    }
+    (!framing).then_some(())
+}

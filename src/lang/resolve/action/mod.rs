@@ -1,0 +1,204 @@
+//! Actions: a row for each says where it may stand and how its words are read (HAProxy manual §4.3).
+
+mod answer;
+mod header;
+mod redirect;
+mod target;
+mod variable;
+
+use super::{
+    Scope,
+    call::{self, RawArg},
+    codes, cond, known, split_cond,
+};
+use crate::{
+    lang::{
+        ast::{Line, Word},
+        diag::Diagnostic,
+        source::Span,
+        suggest,
+    },
+    rule::{Action, Expr, Phase, Rule, Source, action::header::Side},
+};
+
+/// One action.
+struct Row {
+    name: &'static str,
+    /// Where it may stand.
+    phases: &'static [Phase],
+    /// What follows it, for messages.
+    usage: &'static str,
+    read: fn(&mut Scope<'_>, &Input<'_>) -> Option<Action>,
+}
+
+const REQUEST: &[Phase] = &[Phase::Request];
+const LIVE: &[Phase] = &[Phase::Request, Phase::Response, Phase::AfterResponse];
+const ALL: &[Phase] = &[Phase::Request, Phase::Response, Phase::AfterResponse, Phase::CacheResponse];
+
+const ROWS: &[Row] = &[
+    Row { name: "allow", phases: LIVE, usage: "", read: |scope, input| input.nothing(scope, Action::Allow) },
+    Row { name: "set-header", phases: ALL, usage: "NAME FORMAT", read: header::set },
+    Row { name: "add-header", phases: ALL, usage: "NAME FORMAT", read: header::add },
+    Row { name: "del-header", phases: ALL, usage: "NAME [-m METHOD]", read: header::delete },
+    Row { name: "replace-header", phases: ALL, usage: "NAME REGEX FORMAT", read: header::replace },
+    Row { name: "set-method", phases: REQUEST, usage: "FORMAT", read: target::set_method },
+    Row { name: "set-path", phases: REQUEST, usage: "FORMAT", read: target::set_path },
+    Row { name: "set-query", phases: REQUEST, usage: "FORMAT", read: target::set_query },
+    Row { name: "replace-path", phases: REQUEST, usage: "REGEX FORMAT", read: target::replace_path },
+    Row { name: "set-var", phases: LIVE, usage: "EXPRESSION", read: variable::set },
+    Row { name: "set-var-fmt", phases: LIVE, usage: "FORMAT", read: variable::set_format },
+    Row { name: "unset-var", phases: LIVE, usage: "", read: variable::unset },
+    Row {
+        name: "deny",
+        phases: &[Phase::Request, Phase::Response],
+        usage: "[status CODE] [content-type TYPE] [string TEXT|lf-string FORMAT|file FILE|lf-file FILE] [hdr NAME FORMAT]*",
+        read: answer::deny,
+    },
+    Row {
+        name: "return",
+        phases: REQUEST,
+        usage: "[status CODE] [content-type TYPE] [string TEXT|lf-string FORMAT|file FILE|lf-file FILE] [hdr NAME FORMAT]*",
+        read: answer::answer,
+    },
+    Row {
+        name: "redirect",
+        phases: REQUEST,
+        usage: "location|prefix|scheme FORMAT [code CODE] [drop-query] [append-slash] [ignore-empty] [set-cookie NAME[=VALUE]] [clear-cookie NAME]",
+        read: redirect::read,
+    },
+    Row { name: "purge", phases: REQUEST, usage: "[soft]", read: answer::purge },
+];
+
+/// What a row reads.
+struct Input<'w> {
+    phase: Phase,
+    row: &'static Row,
+    /// The action's own word.
+    action: &'w Word,
+    /// What stands in parentheses in it.
+    args: Vec<RawArg>,
+    /// The words behind it, the condition left out.
+    words: &'w [Word],
+}
+
+/// The rule that the words behind `http-request` and its kin are, condition included.
+pub fn rule(scope: &mut Scope<'_>, phase: Phase, words: &[Word], line: &Line) -> Option<Rule> {
+    let (head, condition) = split_cond(words);
+    let Some((action, rest)) = head.split_first() else {
+        let span = condition.first().map_or(line.span.after(), |word| word.span);
+        scope.error(codes::ACTION_SHAPE, span, format!("`{}` needs an action", phase.keyword()));
+        return None;
+    };
+    let made = read(scope, phase, action, rest);
+    let cond = cond(scope, condition, phase);
+    let rule = Rule { action: made?, cond: cond? };
+    fit_to_store(scope, phase, &rule, action.span).then_some(rule)
+}
+
+/// The rule that the words behind a plain `redirect` are: as `http-request redirect`, with text in place of formats.
+pub fn redirect_line(scope: &mut Scope<'_>, words: &[Word], line: &Line) -> Option<Rule> {
+    let (head, condition) = split_cond(words);
+    let made = redirect::literal(scope, head, line);
+    let cond = cond(scope, condition, Phase::Request);
+    Some(Rule { action: made?, cond: cond? })
+}
+
+fn read(scope: &mut Scope<'_>, phase: Phase, action: &Word, words: &[Word]) -> Option<Action> {
+    let call = match call::one(action) {
+        Ok(call) => call,
+        Err(finding) => {
+            scope.report(finding);
+            return None;
+        }
+    };
+    let name = String::from_utf8_lossy(call.name(action)).into_owned();
+    let span = action.part(call.name.clone());
+    let Some(row) = ROWS.iter().find(|row| row.name == name) else {
+        unknown(scope, phase, &name, span);
+        return None;
+    };
+    if !row.phases.contains(&phase) {
+        let message = format!("`{name}` cannot stand in `{}`", phase.keyword());
+        if known::is_action(&name) && phase == Phase::Response {
+            scope.refuse(codes::UNBUILT_ACTION, span, format!("`{} {name}` is not built yet", phase.keyword()));
+        } else {
+            scope.error(codes::ACTION_PHASE, span, message);
+        }
+        return None;
+    }
+    if let Some(arg) = call.args.first().filter(|_| !name.contains("-var") && !name.starts_with("set-var")) {
+        scope.error(codes::ACTION_SHAPE, action.part(arg.at.clone()), format!("`{name}` takes nothing in parentheses"));
+        return None;
+    }
+    (row.read)(scope, &Input { phase, row, action, args: call.args, words })
+}
+
+fn unknown(scope: &mut Scope<'_>, phase: Phase, name: &str, span: Span) {
+    if known::is_action(name) {
+        scope.refuse(codes::UNBUILT_ACTION, span, format!("the action `{name}` is not built yet"));
+        return;
+    }
+    let here = ROWS.iter().filter(|row| row.phases.contains(&phase)).map(|row| row.name);
+    let nearest = suggest::nearest(name, here.chain(known::actions()));
+    let finding = Diagnostic::error(codes::UNKNOWN_ACTION, span, format!("unknown action `{name}`"));
+    scope.report(finding.did_you_mean(nearest));
+}
+
+/// An edit of what is stored must give the same for every client that will get it. The path and host are
+/// the same for all of them, being what an object is found by.
+fn fit_to_store(scope: &mut Scope<'_>, phase: Phase, rule: &Rule, span: Span) -> bool {
+    const SHARED: &[&str] = &["method", "path", "pathq", "query", "base", "baseq", "url"];
+    let of_host = |expr: &Expr| {
+        matches!(expr.fetch().name(), "req.hdr" | "req.fhdr")
+            && expr.args().field(0).is_some_and(|name| name.eq_ignore_ascii_case("host"))
+    };
+    let shared = |expr: &&Expr| {
+        expr.source().of_response_alone()
+            || (expr.source() == Source::Request && (SHARED.contains(&expr.fetch().name()) || of_host(expr)))
+    };
+    if phase != Phase::CacheResponse {
+        return true;
+    }
+    let Some(personal) = rule.exprs().find(|expr| !shared(expr)) else { return true };
+    let text = String::from_utf8_lossy(personal.text());
+    let message = format!("what is stored is for every client, and `{text}` is one client's");
+    let finding = Diagnostic::error(codes::STORED_FOR_ALL, span, message);
+    scope.report(
+        finding.help(
+            "use `http-response`, which runs on each delivery, or put the value in the key and read it from there",
+        ),
+    );
+    false
+}
+
+impl<'w> Input<'w> {
+    fn side(&self) -> Side {
+        if self.phase.on_response() { Side::Response } else { Side::Request }
+    }
+
+    /// Exactly `N` words.
+    fn exactly<const N: usize>(&self, scope: &mut Scope<'_>) -> Option<[&'w Word; N]> {
+        if let Some(extra) = self.words.get(N) {
+            self.misshapen(scope, extra.span, &format!("`{}` is one word too many", extra.lossy()));
+            return None;
+        }
+        let words: Vec<_> = self.words.iter().collect();
+        let found = <[&Word; N]>::try_from(words).ok();
+        if found.is_none() {
+            let last = self.words.last().unwrap_or(self.action);
+            self.misshapen(scope, last.span.after(), "a word is missing");
+        }
+        found
+    }
+
+    /// No words.
+    fn nothing(&self, scope: &mut Scope<'_>, action: Action) -> Option<Action> {
+        self.exactly::<0>(scope).map(|[]| action)
+    }
+
+    fn misshapen(&self, scope: &mut Scope<'_>, span: Span, what: &str) {
+        let name = self.row.name;
+        let finding = Diagnostic::error(codes::ACTION_SHAPE, span, format!("`{name}`: {what}"));
+        scope.report(finding.help(format!("write `{name} {}`", self.row.usage).replace(" `", "`")));
+    }
+}

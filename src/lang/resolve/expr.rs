@@ -1,0 +1,196 @@
+//! Sample expressions (HAProxy manual §7.3): names, arguments, types, phases.
+
+use super::{
+    Scope,
+    call::{Call, RawArg, calls},
+    codes, known, vars,
+};
+use crate::{
+    lang::{ast::Word, diag::Diagnostic, source::Span, suggest},
+    rule::{
+        Expr, Phase, Stage,
+        action::target::is_token,
+        args::{Arg, ArgKind, ArgSpec, Args},
+        converter::{self, ConverterRow},
+        expr::Step,
+        fetch::{self, FetchRow},
+        matcher::{Method, number::integer},
+    },
+};
+
+/// The expression that a word is.
+pub fn expr(scope: &mut Scope<'_>, word: &Word, phase: Phase) -> Option<Expr> {
+    let calls = match calls(word, 0, false) {
+        Ok((calls, _)) => calls,
+        Err(finding) => {
+            scope.report(finding);
+            return None;
+        }
+    };
+    in_phase(scope, word, &calls, phase)
+}
+
+/// The expression of these calls, outside ACLs.
+pub(super) fn in_phase(scope: &mut Scope<'_>, word: &Word, calls: &[Call], phase: Phase) -> Option<Expr> {
+    let row = fetch_row(scope, word, calls.first()?, phase.on_response())?;
+    let expr = build(scope, word, calls, row)?;
+    let span = calls.first().zip(calls.last()).map(|(first, last)| word.part(first.whole.start..last.whole.end));
+    not_too_early(scope, &expr, phase, span.unwrap_or(word.span)).then_some(expr)
+}
+
+/// Whether what the expression reads is there in this phase.
+pub(super) fn not_too_early(scope: &mut Scope<'_>, expr: &Expr, phase: Phase, span: Span) -> bool {
+    let fine = phase != Phase::Request || expr.stage() < Stage::Response;
+    if !fine {
+        let text = String::from_utf8_lossy(expr.text());
+        let message = format!("`{text}` reads the response, and `{}` rules run before there is one", phase.keyword());
+        scope.report(Diagnostic::error(codes::TOO_EARLY, span, message).help("use it in an `http-response` rule"));
+    }
+    fine
+}
+
+fn fetch_row(scope: &mut Scope<'_>, word: &Word, call: &Call, in_response: bool) -> Option<&'static FetchRow> {
+    let name = call.name(word);
+    let row = fetch::find(name, in_response);
+    if row.is_none() {
+        unknown_fetch(scope, word, call);
+    }
+    row
+}
+
+/// Reports a fetch that no row has.
+pub(super) fn unknown_fetch(scope: &mut Scope<'_>, word: &Word, call: &Call) {
+    let name = String::from_utf8_lossy(call.name(word));
+    let span = word.part(call.name.clone());
+    if known::is_fetch(&name) {
+        scope.refuse(codes::UNBUILT_SAMPLE, span, format!("the fetch `{name}` is not built yet"));
+        return;
+    }
+    let finding = Diagnostic::error(codes::UNKNOWN_FETCH, span, format!("unknown fetch `{name}`"));
+    let suffix = Method::SUFFIXES.iter().find_map(|(suffix, method)| Some((name.strip_suffix(suffix)?, method)));
+    let finding = match suffix {
+        Some((plain, method)) if fetch::find(plain.as_bytes(), false).is_some() => finding
+            .help(format!("suffix forms are for ACLs: `{plain}` gives the value, `-m {}` matches it", method.word())),
+        _ => {
+            let names = fetch::rows().flat_map(|row| row.names).copied().chain(known::fetches());
+            finding.did_you_mean(suggest::nearest(&name, names))
+        }
+    };
+    scope.report(finding);
+}
+
+/// Checks arguments and types of the calls; the first one is the fetch `row`.
+pub(super) fn build(scope: &mut Scope<'_>, word: &Word, calls: &[Call], row: &'static FetchRow) -> Option<Expr> {
+    let (first, steps) = calls.split_first()?;
+    let args = arguments(scope, word, first, row.name(), row.args);
+    let mut kind = row.output;
+    let mut done = Vec::with_capacity(steps.len());
+    for call in steps {
+        let step = converter_row(scope, word, call)?;
+        if !kind.casts_to(step.input) {
+            let message =
+                format!("`{}` works on type {}, and gets type {}", step.name(), step.input.name(), kind.name());
+            scope.error(codes::TYPES, word.part(call.whole.clone()), message);
+            return None;
+        }
+        done.push((step, arguments(scope, word, call, step.name(), step.args), call));
+        kind = step.output;
+    }
+    let args = Args::new(args?);
+    let mut compiled = Vec::with_capacity(done.len());
+    for (row, args, call) in done {
+        compiled.push(Step { row, args: Args::new(prepared(scope, word, row, args?, call)?) });
+    }
+    let text = word.text.get(first.whole.start..calls.last()?.whole.end).unwrap_or_default();
+    Some(Expr::new(row, args, compiled, text))
+}
+
+fn prepared(scope: &mut Scope<'_>, word: &Word, row: &ConverterRow, args: Vec<Arg>, call: &Call) -> Option<Vec<Arg>> {
+    match (row.prepare)(args) {
+        Ok(args) => Some(args),
+        Err(fault) => {
+            let at = call.args.get(fault.arg).map_or(call.whole.clone(), |arg| arg.at.clone());
+            let message = format!("`{}`: {}", row.name(), fault.message);
+            scope.report(Diagnostic::error(codes::BAD_ARGUMENT, word.part(at), message).help(fault.help));
+            None
+        }
+    }
+}
+
+fn converter_row(scope: &mut Scope<'_>, word: &Word, call: &Call) -> Option<&'static ConverterRow> {
+    let name = call.name(word);
+    let row = converter::find(name);
+    if row.is_none() {
+        let name = String::from_utf8_lossy(name);
+        let span = word.part(call.name.clone());
+        if known::is_converter(&name) {
+            scope.refuse(codes::UNBUILT_SAMPLE, span, format!("the converter `{name}` is not built yet"));
+            return None;
+        }
+        let finding = Diagnostic::error(codes::UNKNOWN_CONVERTER, span, format!("unknown converter `{name}`"));
+        scope.report(if name.trim() == name {
+            let names = converter::rows().flat_map(|row| row.names).copied().chain(known::converters());
+            finding.did_you_mean(suggest::nearest(&name, names))
+        } else {
+            finding.help("blanks around the commas belong to the name: leave them out")
+        });
+    }
+    row
+}
+
+/// The arguments as the row's code gets them.
+fn arguments(scope: &mut Scope<'_>, word: &Word, call: &Call, name: &str, specs: &[ArgSpec]) -> Option<Vec<Arg>> {
+    if let Some(extra) = call.args.get(specs.len()) {
+        let message = match specs.len() {
+            0 => format!("`{name}` takes no arguments"),
+            most => format!("`{name}` takes at most {most} arguments"),
+        };
+        scope.error(codes::EXTRA_ARGUMENT, word.part(extra.at.clone()), message);
+        return None;
+    }
+    let mut args = Vec::with_capacity(specs.len());
+    for (index, spec) in specs.iter().enumerate() {
+        args.push(match call.args.get(index) {
+            Some(raw) if !raw.text.is_empty() || raw.at.len() > 1 => argument(scope, word, raw, spec.kind)?,
+            _ if spec.required && spec.kind == ArgKind::Text && call.args.get(index).is_some() => Arg::Text([].into()),
+            _ if spec.required && spec.kind == ArgKind::Text && empty_parentheses(call, index) => Arg::Text([].into()),
+            _ if spec.required => {
+                let message = format!("argument {} of `{name}` is missing", index + 1);
+                scope.error(codes::MISSING_ARGUMENT, word.part(call.whole.clone()), message);
+                return None;
+            }
+            _ => Arg::Absent,
+        });
+    }
+    Some(args)
+}
+
+/// `str()` is an empty text.
+fn empty_parentheses(call: &Call, index: usize) -> bool {
+    index == 0 && call.args.is_empty() && call.whole.end > call.name.end
+}
+
+fn argument(scope: &mut Scope<'_>, word: &Word, raw: &RawArg, kind: ArgKind) -> Option<Arg> {
+    let text = String::from_utf8_lossy(&raw.text);
+    let span = word.part(raw.at.clone());
+    let wrong = |scope: &mut Scope<'_>, what: &str| {
+        scope.error(codes::BAD_ARGUMENT, span, format!("`{text}` is not {what}"));
+        None
+    };
+    match kind {
+        ArgKind::Text => Some(Arg::Text(raw.text.as_slice().into())),
+        ArgKind::Field if is_token(&raw.text) => Some(Arg::Field(text.into())),
+        ArgKind::Field => wrong(scope, "the name of a header field"),
+        ArgKind::Int => integer(&raw.text).map(Arg::Int).or_else(|| wrong(scope, "an integer")),
+        ArgKind::Ip => text.parse().ok().map(Arg::Ip).or_else(|| wrong(scope, "an address")),
+        ArgKind::Bool => match &*text.to_ascii_lowercase() {
+            "true" | "1" | "on" | "yes" => Some(Arg::Bool(true)),
+            "false" | "0" | "off" | "no" => Some(Arg::Bool(false)),
+            _ => wrong(scope, "`true` or `false`"),
+        },
+        ArgKind::Word(words) if words.contains(&&*text) => Some(Arg::Text(raw.text.as_slice().into())),
+        ArgKind::Word(words) => wrong(scope, &format!("one of `{}`", words.join("`, `"))),
+        ArgKind::Var => vars::variable(scope, &raw.text, span).map(Arg::Var),
+        ArgKind::File => scope.read_path(&text, span).map(|bytes| Arg::File(bytes.into())),
+    }
+}

@@ -1,0 +1,107 @@
+//! From words to the rule engine's types: expressions, ACLs, conditions, formats, actions, caching
+//! rules. Names are looked up in the tables of [`crate::rule`]; whatever is wrong becomes a finding
+//! that points at the piece of the word it is about.
+//!
+//! Every function returns `None` when it could make nothing of its words; why has been reported then
+//! (as a warning when known words without machinery are let through).
+
+mod acl;
+mod acls;
+mod action;
+mod cache_rule;
+mod call;
+pub mod codes;
+mod cond;
+mod expr;
+mod format;
+mod known;
+mod pattern;
+mod vars;
+
+pub use self::{
+    acl::acl,
+    acls::Acls,
+    action::{redirect_line, rule},
+    cache_rule::{CacheRuleDraft, Dialect, WAIT_ON, cache_rule},
+    cond::{cond, split_cond},
+    expr::expr,
+    format::format,
+    vars::VarNames,
+};
+
+use super::{Outside, ast::Word, diag::Diagnostic, source::Span};
+
+/// What words are resolved in.
+pub struct Scope<'a> {
+    /// Files and variables.
+    pub outside: &'a dyn Outside,
+    /// Where findings go.
+    pub diagnostics: &'a mut Vec<Diagnostic>,
+    /// The ACLs of the proxy.
+    pub acls: &'a mut Acls,
+    /// The variables of the configuration.
+    pub vars: &'a mut VarNames,
+    /// Whether known words without machinery are warnings.
+    pub lenient: bool,
+}
+
+impl Scope<'_> {
+    fn report(&mut self, finding: Diagnostic) {
+        self.diagnostics.push(finding);
+    }
+
+    fn error(&mut self, code: &'static str, span: Span, message: impl Into<String>) {
+        self.report(Diagnostic::error(code, span, message));
+    }
+
+    fn warn(&mut self, code: &'static str, span: Span, message: impl Into<String>, help: impl AsRef<str>) {
+        self.report(Diagnostic::warning(code, span, message).help(help));
+    }
+
+    /// Something known that has no machinery: an error, a warning when the scope is lenient.
+    fn refuse(&mut self, code: &'static str, span: Span, message: impl Into<String>) {
+        let finding = if self.lenient {
+            Diagnostic::warning(code, span, message).help("the line is left out")
+        } else {
+            Diagnostic::error(code, span, message)
+                .help("it changes what happens to traffic, so it is not skipped silently")
+        };
+        self.report(finding);
+    }
+
+    /// The bytes of the file that `word` names, from its `from`-th byte on.
+    fn read_file(&mut self, word: &Word, from: usize) -> Option<Vec<u8>> {
+        let path = word.text.get(from..).unwrap_or_default();
+        self.read_path(&String::from_utf8_lossy(path), word.part(from..word.text.len()))
+    }
+
+    /// The bytes of a file (HAProxy manual §2.7: `opt@` may be missing, `virt@` is empty, `file@` is plain).
+    fn read_path(&mut self, name: &str, span: Span) -> Option<Vec<u8>> {
+        if name.starts_with("virt@") {
+            return Some(Vec::new());
+        }
+        let optional = name.strip_prefix("opt@");
+        let path = optional.or_else(|| name.strip_prefix("file@")).unwrap_or(name);
+        match self.outside.read(path) {
+            Ok(bytes) => Some(bytes),
+            Err(error) if optional.is_some() && error.kind() == std::io::ErrorKind::NotFound => Some(Vec::new()),
+            Err(error) => {
+                self.error(codes::UNREADABLE_FILE, span, format!("`{path}` cannot be read: {error}"));
+                None
+            }
+        }
+    }
+}
+
+/// The words as one text, for `explain` and fingerprints.
+fn joined(words: &[Word]) -> Vec<u8> {
+    words.iter().map(|word| word.text.as_slice()).collect::<Vec<_>>().join(&b' ')
+}
+
+/// From the first to the last word; `None` without any.
+fn span_of(words: &[Word]) -> Option<Span> {
+    Some(words.first()?.span.to(words.last()?.span))
+}
+
+#[cfg(test)]
+mod tests;

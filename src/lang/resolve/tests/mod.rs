@@ -1,0 +1,183 @@
+//! From text to answers: what words compile to, tried on exchanges.
+
+mod actions;
+mod caching;
+mod conditions;
+mod findings;
+mod samples;
+
+use std::net::SocketAddr;
+
+use bumpalo::Bump;
+
+use super::*;
+use crate::{
+    lang::{ast::Line, source::FileId, testing::Desk},
+    message::{Request, Response},
+    rule::{Client, Env, Phase, Rule, RuleSet, Sample, Tls, Txn, Vars, Verdict},
+    time::Timestamp,
+};
+
+/// What a configuration has made so far.
+#[derive(Default)]
+pub(super) struct Bench {
+    pub(super) desk: Desk,
+    pub(super) acls: Acls,
+    pub(super) vars: VarNames,
+    pub(super) found: Vec<Diagnostic>,
+    pub(super) lenient: bool,
+}
+
+impl Bench {
+    pub(super) fn scope(&mut self) -> Scope<'_> {
+        Scope {
+            outside: &self.desk,
+            diagnostics: &mut self.found,
+            acls: &mut self.acls,
+            vars: &mut self.vars,
+            lenient: self.lenient,
+        }
+    }
+
+    pub(super) fn acl(&mut self, text: &str) {
+        let line = line(text);
+        acl(&mut self.scope(), &line);
+    }
+
+    pub(super) fn rule(&mut self, phase: Phase, text: &str) -> Option<Rule> {
+        let line = line(text);
+        rule(&mut self.scope(), phase, &line.words, &line)
+    }
+
+    /// The rules of one phase; anything found is a failure.
+    pub(super) fn rules(&mut self, phase: Phase, lines: &[&str]) -> RuleSet {
+        let rules = lines.iter().filter_map(|text| self.rule(phase, text)).collect();
+        self.clean();
+        RuleSet { rules }
+    }
+
+    pub(super) fn clean(&self) {
+        assert!(self.found.is_empty(), "{:#?}", self.found);
+    }
+}
+
+/// The words of a line. `'…'` makes one word of its inside; nothing else is special here.
+pub(super) fn line(text: &str) -> Line {
+    let offset = |at: usize| u32::try_from(at).unwrap();
+    let span = |start: usize, end: usize| Span { file: FileId(0), start: offset(start), end: offset(end) };
+    let mut words: Vec<Word> = Vec::new();
+    let mut word: Option<(usize, Word)> = None;
+    let mut quoted = false;
+    for (at, byte) in text.bytes().enumerate().chain([(text.len(), b' ')]) {
+        if byte == b' ' && (!quoted || at == text.len()) {
+            if let Some((start, mut done)) = word.take() {
+                done.origins.push(offset(at));
+                done.span = span(start, at);
+                words.push(done);
+            }
+            continue;
+        }
+        let empty = || Word { text: vec![], span: Span::default(), origins: vec![] };
+        let (_, current) = word.get_or_insert_with(|| (at, empty()));
+        if byte == b'\'' {
+            quoted = !quoted;
+            continue;
+        }
+        current.text.push(byte);
+        current.origins.push(offset(at));
+    }
+    Line { words, span: span(0, text.len()) }
+}
+
+struct Now;
+
+impl Env for Now {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_secs(1)
+    }
+}
+
+/// One exchange.
+pub(super) struct Exchange {
+    pub(super) client: Client,
+    pub(super) request: Request,
+    pub(super) response: Option<Response>,
+    pub(super) vars: Vars,
+    pub(super) arena: Bump,
+}
+
+impl Exchange {
+    pub(super) fn new(method: &str, target: &str, fields: &[(&str, &str)]) -> Self {
+        let address = |text: &str| text.parse::<SocketAddr>().ok();
+        let mut request = Request::new(method.as_bytes(), target.as_bytes());
+        for (name, value) in fields {
+            request.fields.append(name.as_bytes(), value.as_bytes());
+        }
+        Self {
+            client: Client { src: address("192.0.2.7:4000"), dst: address("[2001:db8::1]:443"), ..Client::default() },
+            request,
+            response: None,
+            vars: Vars::default(),
+            arena: Bump::new(),
+        }
+    }
+
+    pub(super) fn get(target: &str) -> Self {
+        Self::new("GET", target, &[("Host", "www.example.com:8080")])
+    }
+
+    pub(super) fn tls(mut self, sni: Option<&str>) -> Self {
+        self.client.tls = Some(Tls { sni: sni.map(Into::into) });
+        self
+    }
+
+    pub(super) fn answered(mut self, status: u16, fields: &[(&str, &str)]) -> Self {
+        let mut response = Response::new(status);
+        for (name, value) in fields {
+            response.fields.append(name.as_bytes(), value.as_bytes());
+        }
+        self.response = Some(response);
+        self
+    }
+
+    pub(super) fn with<T>(&mut self, read: impl FnOnce(&mut Txn<'_>) -> T) -> T {
+        read(&mut Txn {
+            client: &self.client,
+            request: &mut self.request,
+            response: self.response.as_mut(),
+            vars: &mut self.vars,
+            env: &Now,
+            arena: &self.arena,
+        })
+    }
+
+    pub(super) fn run(&mut self, rules: &RuleSet) -> Verdict {
+        self.with(|txn| rules.run(txn))
+    }
+
+    /// The value of an expression, written out with its type; `-` when there is none.
+    pub(super) fn value(&mut self, bench: &mut Bench, text: &str, phase: Phase) -> String {
+        let line = line(text);
+        let expr = expr(&mut bench.scope(), &line.words[0], phase);
+        bench.clean();
+        let expr = expr.unwrap();
+        self.with(|txn| expr.eval(txn).map_or("-".to_owned(), show))
+    }
+
+    pub(super) fn lines(fields: &crate::message::Fields) -> Vec<String> {
+        let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+        fields.iter().map(|field| format!("{}: {}", text(field.name), text(field.value))).collect()
+    }
+}
+
+fn show(sample: Sample<'_>) -> String {
+    let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+    match sample {
+        Sample::Bool(value) => format!("bool {value}"),
+        Sample::Int(value) => format!("int {value}"),
+        Sample::Ip(value) => format!("ip {value}"),
+        Sample::Str(value) => format!("str {}", text(value)),
+        Sample::Bin(value) => format!("bin {}", text(value)),
+        Sample::Method(value) => format!("method {}", text(value)),
+    }
+}

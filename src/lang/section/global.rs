@@ -1,0 +1,74 @@
+//! Lines of `global`.
+
+use std::path::PathBuf;
+
+use super::{Args, Kind, Loader, params};
+use crate::lang::{
+    ast::Line,
+    code,
+    keyword::{self, Status},
+    unit::TimeUnit,
+};
+
+/// Reads a line of `global`.
+pub(super) fn line(loader: &mut Loader<'_>, line: &Line) {
+    let off = line.words.first().is_some_and(|word| word.is("no"));
+    let found = loader.handler(keyword::GLOBAL_TABLES, Kind::Global, line, usize::from(off));
+    let Some((name, status, _, args)) = found else { return };
+    match status {
+        Status::Accepted(reason) => loader.accept(name, args.keyword(), reason),
+        Status::Refused(_) if off => {}
+        Status::Refused(hint) => loader.refuse(name, args.keyword(), hint),
+        Status::Honoured(_) if off => {
+            loader.error(code::MISPLACED, args.keyword(), format!("`no` cannot stand before `{name}`"));
+        }
+        Status::Honoured(handler) => handler(loader, args),
+    }
+}
+
+pub(in crate::lang) fn nbthread(loader: &mut Loader<'_>, args: Args<'_>) {
+    if let Some(threads) = loader.only_number(args, 1..=1024) {
+        loader.config.global.threads = Some(threads);
+    }
+}
+
+/// 0 means no limit of our own.
+pub(in crate::lang) fn maxconn(loader: &mut Loader<'_>, args: Args<'_>) {
+    if let Some(most) = loader.only_number(args, 0..=usize::MAX) {
+        loader.config.global.maxconn = Some(most).filter(|most| *most > 0);
+    }
+}
+
+pub(in crate::lang) fn hard_stop_after(loader: &mut Loader<'_>, args: Args<'_>) {
+    if let Some(time) = loader.only_time(args, TimeUnit::Millis) {
+        loader.config.global.hard_stop_after = time;
+    }
+}
+
+pub(in crate::lang) fn tune_front(loader: &mut Loader<'_>, args: Args<'_>) {
+    if let Some(on) = loader.only_switch(args) {
+        loader.config.global.front = on;
+    }
+}
+
+pub(in crate::lang) fn tune_misdirected(loader: &mut Loader<'_>, args: Args<'_>) {
+    if let Some(on) = loader.only_switch(args) {
+        loader.config.global.misdirected = on;
+    }
+}
+
+/// Where relative paths behind `crt` start.
+pub(in crate::lang) fn crt_base(loader: &mut Loader<'_>, mut args: Args<'_>) {
+    let Some(path) = loader.need(&mut args, "a directory") else { return };
+    loader.nothing_more(&args);
+    loader.crt_base = Some(PathBuf::from(path.lossy().into_owned()));
+}
+
+/// `ssl-default-bind-options`: each word is looked up as if it stood on a bind.
+pub(in crate::lang) fn bind_options(loader: &mut Loader<'_>, args: Args<'_>) {
+    let mut nothing = super::BindDraft::default();
+    let name = args.name();
+    params::read(loader, keyword::bind::TABLE, &name, args, |loader, honour, word, values| {
+        honour(loader, &mut nothing, word, values);
+    });
+}

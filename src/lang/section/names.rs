@@ -1,0 +1,100 @@
+//! The names of proxies and stores, collected before any line is read, so that a line may name what
+//! stands below it.
+
+use std::{collections::HashMap, time::Duration};
+
+use super::{Kind, Loader, head::Head};
+use crate::{
+    config::{Backend, Frontend, Id, Store},
+    lang::{ast::Word, code, diag::Diagnostic, source::Span, suggest},
+};
+
+/// What names stand for.
+#[derive(Default)]
+pub(super) struct Names {
+    frontends: HashMap<String, (Id<Frontend>, Span)>,
+    backends: HashMap<String, (Id<Backend>, Span)>,
+    stores: HashMap<String, (Id<Store>, Span)>,
+    /// Stores that `cache` sections declare.
+    pub(super) declared: Vec<Id<Store>>,
+    /// `max-age` of stores: an upper bound for lifetimes that the origin gives.
+    pub(super) lifetime_caps: HashMap<usize, Duration>,
+    /// Where the caching rules stand, in the order of the configuration's table.
+    pub(super) rules: Vec<Span>,
+}
+
+impl Names {
+    /// Takes a store's name in.
+    pub(super) fn add_store(&mut self, name: &str, id: Id<Store>, span: Span) {
+        self.stores.entry(name.to_owned()).or_insert((id, span));
+    }
+
+    /// The store of a name.
+    pub(super) fn store(&self, name: &str) -> Option<Id<Store>> {
+        self.stores.get(name).map(|(id, _)| *id)
+    }
+
+    /// Where a store is declared.
+    pub(super) fn store_span(&self, name: &str) -> Option<Span> {
+        self.stores.get(name).map(|(_, span)| *span)
+    }
+
+    /// The store's name nearest to a word.
+    pub(super) fn nearest_store(&self, name: &str) -> Option<&str> {
+        suggest::nearest(name, self.stores.keys().map(String::as_str))
+    }
+}
+
+/// Gives every frontend and backend its number; reports names that are there twice.
+pub(super) fn collect(loader: &mut Loader<'_>, heads: &[Head<'_>]) {
+    let (mut frontends, mut backends) = (0, 0);
+    for head in heads {
+        let mut twice = None;
+        if head.kind.listens() {
+            let entry = loader.names.frontends.entry(head.name.clone()).or_insert((Id::new(frontends), head.span));
+            twice = (entry.0.index() != frontends).then_some(entry.1);
+            frontends += 1;
+        }
+        if head.kind.serves() {
+            let entry = loader.names.backends.entry(head.name.clone()).or_insert((Id::new(backends), head.span));
+            twice = twice.or((entry.0.index() != backends).then_some(entry.1));
+            backends += 1;
+        }
+        if let Some(first) = twice {
+            loader.report(duplicate(head.kind.name(), &head.name, head.span, first));
+        }
+    }
+    for head in heads.iter().filter(|head| head.kind == Kind::Frontend) {
+        if let Some((_, span)) = loader.names.backends.get(&head.name) {
+            let message = format!("`{}` names a frontend and a backend", head.name);
+            let finding = Diagnostic::warning(code::SHARED_NAME, head.span, message)
+                .label(*span, "the backend")
+                .help("current HAProxy refuses this; give one of them another name");
+            loader.report(finding);
+        }
+    }
+}
+
+/// A name that is there twice.
+pub(super) fn duplicate(kind: &str, name: &str, again: Span, first: Span) -> Diagnostic {
+    Diagnostic::error(code::DUPLICATE, again, format!("there is a {kind} `{name}` already"))
+        .label(first, "here it is first")
+        .help("give one of them another name")
+}
+
+impl Loader<'_> {
+    /// The backend a word names.
+    pub(super) fn backend(&mut self, word: &Word) -> Option<Id<Backend>> {
+        let name = word.lossy();
+        if let Some((id, _)) = self.names.backends.get(&*name) {
+            return Some(*id);
+        }
+        let mut finding = Diagnostic::error(code::UNKNOWN_BACKEND, word.span, format!("there is no backend `{name}`"));
+        if let Some((_, span)) = self.names.frontends.get(&*name) {
+            finding = finding.label(*span, "this is a frontend");
+        }
+        let nearest = suggest::nearest(&name, self.names.backends.keys().map(String::as_str)).map(str::to_owned);
+        self.report(finding.did_you_mean(nearest.as_deref()));
+        None
+    }
+}

@@ -1,0 +1,243 @@
+//! `Cache-Control` and `Pragma` (RFC 9111 §5.2, §5.4), read once into a flat record.
+
+use std::time::Duration;
+
+use super::terms::Ignore;
+use crate::message::{Fields, members};
+
+/// The longest delta-seconds a directive can say; more counts as this (RFC 9111 §1.2.2).
+pub const MAX_SECONDS: u64 = 1 << 31;
+
+/// How far `no-cache` or `private` reaches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Scope {
+    /// The directive is absent.
+    #[default]
+    None,
+    /// It names fields: the response counts without them (§5.2.2.4, §5.2.2.7).
+    Fields,
+    /// It is about the whole response.
+    Whole,
+}
+
+impl Scope {
+    /// `private=x` names one field, `private="x, y"` two; a form that names none is about the whole.
+    fn widened(self, value: Option<&[u8]>) -> Self {
+        match (self, value) {
+            (Self::Whole, _) | (_, None) => Self::Whole,
+            (_, Some(value)) if members(unquoted(value)).next().is_none() => Self::Whole,
+            _ => Self::Fields,
+        }
+    }
+}
+
+/// The directives of one message, of a request as well as of a response. The first one of a kind
+/// counts; a number that is none counts as zero, which means stale (§4.2.1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CacheControl {
+    /// `max-age` (§5.2.1.1, §5.2.2.1).
+    pub max_age: Option<Duration>,
+    /// `s-maxage` (§5.2.2.10).
+    pub s_maxage: Option<Duration>,
+    /// `stale-while-revalidate` (RFC 5861 §3).
+    pub stale_while_revalidate: Option<Duration>,
+    /// `stale-if-error` (RFC 5861 §4).
+    pub stale_if_error: Option<Duration>,
+    /// `max-stale` (§5.2.1.2); without a value any staleness: [`Duration::MAX`].
+    pub max_stale: Option<Duration>,
+    /// `min-fresh` (§5.2.1.3).
+    pub min_fresh: Option<Duration>,
+    /// `no-cache` (§5.2.1.4, §5.2.2.4).
+    pub no_cache: Scope,
+    /// `private` (§5.2.2.7).
+    pub private: Scope,
+    /// `no-store` (§5.2.1.5, §5.2.2.5).
+    pub no_store: bool,
+    /// `public` (§5.2.2.9).
+    pub public: bool,
+    /// `must-revalidate` (§5.2.2.2).
+    pub must_revalidate: bool,
+    /// `proxy-revalidate` (§5.2.2.8).
+    pub proxy_revalidate: bool,
+    /// `must-understand` (§5.2.2.3).
+    pub must_understand: bool,
+    /// `immutable` (RFC 8246 §2).
+    pub immutable: bool,
+    /// `only-if-cached` (§5.2.1.7).
+    pub only_if_cached: bool,
+}
+
+impl CacheControl {
+    /// Reads every `Cache-Control` line of `fields`. Allocates nothing.
+    pub fn of(fields: &Fields) -> Self {
+        let mut found = Self::default();
+        for member in fields.members("cache-control") {
+            let (name, value) = split(member);
+            found.take(name, value);
+        }
+        found
+    }
+
+    fn take(&mut self, name: &[u8], value: Option<&[u8]>) {
+        let is = |word: &str| name.eq_ignore_ascii_case(word.as_bytes());
+        if is("max-age") {
+            self.max_age.get_or_insert(seconds(value));
+        } else if is("s-maxage") {
+            self.s_maxage.get_or_insert(seconds(value));
+        } else if is("stale-while-revalidate") {
+            self.stale_while_revalidate.get_or_insert(seconds(value));
+        } else if is("stale-if-error") {
+            self.stale_if_error.get_or_insert(seconds(value));
+        } else if is("max-stale") {
+            self.max_stale.get_or_insert(if value.is_none() { Duration::MAX } else { seconds(value) });
+        } else if is("min-fresh") {
+            self.min_fresh.get_or_insert(seconds(value));
+        } else if is("no-cache") {
+            self.no_cache = self.no_cache.widened(value);
+        } else if is("private") {
+            self.private = self.private.widened(value);
+        } else if let Some(flag) = self.flag(name) {
+            *flag = true;
+        }
+    }
+
+    /// The directives that have no argument; one that has got one all the same still counts (§5.2).
+    fn flag(&mut self, name: &[u8]) -> Option<&mut bool> {
+        let is = |word: &str| name.eq_ignore_ascii_case(word.as_bytes());
+        Some(match name.first()?.to_ascii_lowercase() {
+            b'n' if is("no-store") => &mut self.no_store,
+            b'p' if is("public") => &mut self.public,
+            b'p' if is("proxy-revalidate") => &mut self.proxy_revalidate,
+            b'm' if is("must-revalidate") => &mut self.must_revalidate,
+            b'm' if is("must-understand") => &mut self.must_understand,
+            b'i' if is("immutable") => &mut self.immutable,
+            b'o' if is("only-if-cached") => &mut self.only_if_cached,
+            _ => return None,
+        })
+    }
+}
+
+/// Whether `Pragma: no-cache` stands in for an absent `Cache-Control` (§5.4).
+pub fn pragma_no_cache(fields: &Fields) -> bool {
+    !fields.has("cache-control") && fields.members("pragma").any(|member| member.eq_ignore_ascii_case(b"no-cache"))
+}
+
+/// The names, in lower case, of the fields that `no-cache="…"` and `private="…"` keep from being reused:
+/// a store drops them and may then keep the rest (§5.2.2.4, §5.2.2.7). Empty when there are none.
+pub fn fields_to_drop(fields: &Fields, ignore: &Ignore) -> Vec<Vec<u8>> {
+    let mut names = Vec::new();
+    for member in fields.members("cache-control") {
+        let (name, value) = split(member);
+        let applies = (name.eq_ignore_ascii_case(b"no-cache") && !ignore.no_cache)
+            || (name.eq_ignore_ascii_case(b"private") && !ignore.private);
+        if applies && let Some(value) = value {
+            names.extend(members(unquoted(value)).map(<[u8]>::to_ascii_lowercase));
+        }
+    }
+    names
+}
+
+/// Name and argument of one directive. Blanks around `=` stay with the argument and make it malformed.
+fn split(member: &[u8]) -> (&[u8], Option<&[u8]>) {
+    match memchr::memchr(b'=', member) {
+        Some(at) => {
+            let name = member.get(..at).unwrap_or_default();
+            let trimmed = name.trim_ascii_end();
+            let value = if trimmed.len() == name.len() { member.get(at + 1..).unwrap_or_default() } else { b" " };
+            (trimmed, Some(value))
+        }
+        None => (member, None),
+    }
+}
+
+/// The inside of a quoted string; anything else as it is.
+fn unquoted(value: &[u8]) -> &[u8] {
+    value.strip_prefix(b"\"").and_then(|inner| inner.strip_suffix(b"\"")).unwrap_or(value)
+}
+
+fn seconds(value: Option<&[u8]>) -> Duration {
+    delta_seconds(unquoted(value.unwrap_or_default())).unwrap_or_default()
+}
+
+/// Reads delta-seconds (§1.2.2): digits only, clamped to [`MAX_SECONDS`]; `None` when it is no such number.
+pub fn delta_seconds(text: &[u8]) -> Option<Duration> {
+    if text.is_empty() {
+        return None;
+    }
+    let mut seconds = 0u64;
+    for digit in text {
+        if !digit.is_ascii_digit() {
+            return None;
+        }
+        seconds = seconds.saturating_mul(10).saturating_add(u64::from(digit - b'0')).min(MAX_SECONDS);
+    }
+    Some(Duration::from_secs(seconds))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(lines: &[&str]) -> CacheControl {
+        CacheControl::of(&lines.iter().map(|line| ("Cache-Control", *line)).collect())
+    }
+
+    fn max_age(line: &str) -> Option<u64> {
+        of(&[line]).max_age.map(|age| age.as_secs())
+    }
+
+    #[test]
+    fn names_are_read_in_any_case_and_unknown_ones_are_left_out() {
+        let found = of(&["MAX-AGE=10, foo, bar=\"a, no-store\"", "Public"]);
+        assert_eq!(
+            found,
+            CacheControl { max_age: Some(Duration::from_secs(10)), public: true, ..CacheControl::default() }
+        );
+    }
+
+    #[test]
+    fn a_malformed_number_means_stale() {
+        for line in ["max-age", "max-age=", "max-age=-1", "max-age=1.5", "max-age='5'", "max-age =5", "max-age= 5"] {
+            assert_eq!(max_age(line), Some(0), "{line}");
+        }
+        assert_eq!(max_age("max-age=\"5\""), Some(5));
+        assert_eq!(max_age("max-age=005"), Some(5));
+    }
+
+    #[test]
+    fn a_huge_number_is_clamped() {
+        assert_eq!(max_age("max-age=99999999999999999999999"), Some(MAX_SECONDS));
+        assert_eq!(max_age("max-age=2147483649"), Some(MAX_SECONDS));
+    }
+
+    #[test]
+    fn the_first_of_two_counts() {
+        assert_eq!(max_age("max-age=1, max-age=9"), Some(1));
+        assert_eq!(of(&["s-maxage=9", "s-maxage=1"]).s_maxage, Some(Duration::from_secs(9)));
+    }
+
+    #[test]
+    fn qualified_forms_name_fields() {
+        assert_eq!(of(&["private=\"set-cookie\""]).private, Scope::Fields);
+        assert_eq!(of(&["no-cache=x-a"]).no_cache, Scope::Fields);
+        assert_eq!(of(&["private=\"\""]).private, Scope::Whole);
+        assert_eq!(of(&["private=\"a\", private"]).private, Scope::Whole);
+        assert_eq!(of(&["private, private=\"a\""]).private, Scope::Whole);
+        let fields: Fields = [("cache-control", "private=\"Set-Cookie, a\", no-cache=\"x-b\"")].into_iter().collect();
+        assert_eq!(fields_to_drop(&fields, &Ignore::default()), [&b"set-cookie"[..], b"a", b"x-b"]);
+        let ignore = Ignore { private: true, ..Ignore::default() };
+        assert_eq!(fields_to_drop(&fields, &ignore), [&b"x-b"[..]]);
+    }
+
+    #[test]
+    fn pragma_counts_only_without_cache_control() {
+        assert!(pragma_no_cache(&[("Pragma", "foo, No-Cache")].into_iter().collect()));
+        assert!(!pragma_no_cache(&[("Pragma", "no-cache"), ("Cache-Control", "max-age=1")].into_iter().collect()));
+    }
+
+    #[test]
+    fn max_stale_without_a_value_is_any() {
+        assert_eq!(of(&["max-stale"]).max_stale, Some(Duration::MAX));
+        assert_eq!(of(&["max-stale=5"]).max_stale, Some(Duration::from_secs(5)));
+    }
+}

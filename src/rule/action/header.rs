@@ -1,0 +1,121 @@
+//! Edits of header fields.
+
+use regex::bytes::Regex;
+
+use crate::{
+    message::Fields,
+    rule::{format::Format, matcher::Matcher, sample::Sample, template::Groups, txn::Txn},
+};
+
+/// The message that an action edits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// The request.
+    Request,
+    /// The response.
+    Response,
+}
+
+impl Side {
+    fn fields<'a>(self, txn: &'a mut Txn<'_>) -> Option<&'a mut Fields> {
+        match self {
+            Self::Request => Some(&mut txn.request.fields),
+            Self::Response => txn.response.as_deref_mut().map(|response| &mut response.fields),
+        }
+    }
+}
+
+/// `set-header`, `add-header`.
+#[derive(Clone, Debug)]
+pub struct HeaderEdit {
+    /// Whose field.
+    pub side: Side,
+    /// The field's name.
+    pub name: Box<str>,
+    /// Its value.
+    pub value: Format,
+}
+
+impl HeaderEdit {
+    /// Leaves one line of the name.
+    pub(super) fn set(&self, txn: &mut Txn<'_>) {
+        let value = self.value.text_in(txn);
+        if let Some(fields) = self.side.fields(txn) {
+            fields.set(self.name.as_bytes(), value);
+        }
+    }
+
+    /// Adds a line at the end.
+    pub(super) fn add(&self, txn: &mut Txn<'_>) {
+        let value = self.value.text_in(txn);
+        if let Some(fields) = self.side.fields(txn) {
+            fields.append(self.name.as_bytes(), value);
+        }
+    }
+}
+
+/// `del-header NAME [-m METHOD]`.
+#[derive(Clone, Debug)]
+pub struct HeaderDelete {
+    /// Whose fields.
+    pub side: Side,
+    /// Which.
+    pub names: Names,
+}
+
+/// Names of fields.
+#[derive(Clone, Debug)]
+pub enum Names {
+    /// This one, in any case.
+    Exactly(Box<str>),
+    /// Those that match, case counting.
+    Matching(Box<Matcher>),
+}
+
+impl HeaderDelete {
+    pub(super) fn apply(&self, txn: &mut Txn<'_>) {
+        let arena = txn.arena;
+        let Some(fields) = self.side.fields(txn) else { return };
+        match &self.names {
+            Names::Exactly(name) => {
+                fields.remove(name.as_bytes());
+            }
+            Names::Matching(matcher) => fields.retain(|field| !matcher.matches(Sample::Str(field.name), arena)),
+        }
+    }
+}
+
+/// `replace-header NAME REGEX FMT`: each line of the name that matches gets a new value.
+#[derive(Clone, Debug)]
+pub struct HeaderReplace {
+    /// Whose field.
+    pub side: Side,
+    /// The field's name.
+    pub name: Box<str>,
+    /// What its value has to match, anywhere.
+    pub regex: Regex,
+    /// Its new value; `\1` stands for what a group matched in the old one.
+    pub with: Format,
+}
+
+impl HeaderReplace {
+    pub(super) fn apply(&self, txn: &mut Txn<'_>) {
+        let Some(fields) = self.side.fields(txn) else { return };
+        if !fields.all(&self.name).any(|value| self.regex.is_match(value)) {
+            return;
+        }
+        // Taken out and put back: the format may read the very fields that are rewritten.
+        let mut fields = std::mem::take(fields);
+        let old = fields.clone();
+        if let Some(place) = self.side.fields(txn) {
+            *place = old;
+        }
+        fields.rewrite(self.name.as_bytes(), |value| {
+            let (_, groups) = Groups::find(&self.regex, value, 0, self.with.has_groups())?;
+            Some(self.with.replacement_in(txn, Some(&groups)).to_vec())
+        });
+        if let Some(place) = self.side.fields(txn) {
+            *place = fields;
+        }
+    }
+}

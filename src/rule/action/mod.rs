@@ -1,0 +1,241 @@
+//! What rules do, and what comes out of a rule set.
+
+pub mod answer;
+pub mod header;
+pub mod redirect;
+pub mod target;
+
+use bytes::Bytes;
+
+use self::{
+    answer::Reply,
+    header::{HeaderDelete, HeaderEdit, HeaderReplace},
+    redirect::Redirect,
+    target::PathReplace,
+};
+use super::{
+    acl::Cond,
+    expr::Expr,
+    format::Format,
+    phase::{Source, Stage},
+    txn::Txn,
+    vars::VarId,
+};
+use crate::message::Response;
+
+/// What one rule does. One variant an action; `lang::resolve` has the rows that read them.
+#[derive(Clone, Debug)]
+pub enum Action {
+    /// `allow`: the rest of the rule set is skipped.
+    Allow,
+    /// `set-header NAME FMT`.
+    SetHeader(HeaderEdit),
+    /// `add-header NAME FMT`.
+    AddHeader(HeaderEdit),
+    /// `del-header NAME`.
+    DelHeader(HeaderDelete),
+    /// `replace-header NAME REGEX FMT`.
+    ReplaceHeader(Box<HeaderReplace>),
+    /// `set-method FMT`.
+    SetMethod(Format),
+    /// `set-path FMT`.
+    SetPath(Format),
+    /// `set-query FMT`.
+    SetQuery(Format),
+    /// `replace-path REGEX FMT`.
+    ReplacePath(PathReplace),
+    /// `set-var(scope.name) EXPR`.
+    SetVar(VarId, Expr),
+    /// `set-var-fmt(scope.name) FMT`.
+    SetVarFormat(VarId, Format),
+    /// `unset-var(scope.name)`.
+    UnsetVar(VarId),
+    /// `deny`.
+    Deny(Box<Reply>),
+    /// `return`.
+    Return(Box<Reply>),
+    /// `redirect`.
+    Redirect(Box<Redirect>),
+    /// `purge [soft]`.
+    Purge {
+        /// Whether a stale object is left.
+        soft: bool,
+    },
+}
+
+/// One rule: an action, perhaps under a condition.
+#[derive(Clone, Debug)]
+pub struct Rule {
+    /// `None`: always.
+    pub cond: Option<Cond>,
+    /// What is done.
+    pub action: Action,
+}
+
+/// Rules of one phase, in the order they run.
+#[derive(Clone, Debug, Default)]
+pub struct RuleSet {
+    /// The rules.
+    pub rules: Vec<Rule>,
+}
+
+/// A response that a rule made.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// Its head, without `Content-Length` and `Date`; its framing is the body's length.
+    pub head: Response,
+    /// Its body.
+    pub body: Bytes,
+}
+
+/// How a rule set ended.
+#[derive(Clone, Debug)]
+pub enum Verdict {
+    /// Go on.
+    Continue,
+    /// The request is refused (`deny`).
+    Deny(Box<Answer>),
+    /// The request is answered (`redirect`, `return`).
+    Answer(Box<Answer>),
+    /// The request's URL is purged; `soft` leaves a stale object.
+    Purge {
+        /// `http-request purge soft`.
+        soft: bool,
+    },
+}
+
+/// What follows an action.
+enum Flow {
+    Next,
+    End(Verdict),
+}
+
+impl RuleSet {
+    /// Runs the rules in order until one ends it.
+    pub fn run(&self, txn: &mut Txn<'_>) -> Verdict {
+        self.resume(txn, 0)
+    }
+
+    /// Whether there are no rules.
+    pub fn is_empty(&self) -> bool {
+        self.rules.is_empty()
+    }
+
+    /// Whether every rule reads the response alone (no request, connection, variable or clock), so
+    /// that its outcome can be kept beside a stored object.
+    pub fn reads_only_response(&self) -> bool {
+        self.rules
+            .iter()
+            .all(|rule| rule.action.edits_only_fields() && rule.exprs().all(|expr| expr.source().of_response_alone()))
+    }
+
+    /// The latest stage any rule needs.
+    pub fn stage(&self) -> Stage {
+        self.rules.iter().flat_map(Rule::exprs).map(Expr::stage).max().unwrap_or(Stage::Connection)
+    }
+
+    /// Runs the rules from the one at `from` on. A rule that has to wait would end the run with its own
+    /// index, to be resumed there.
+    fn resume(&self, txn: &mut Txn<'_>, from: usize) -> Verdict {
+        let mut next = from;
+        while let Some(rule) = self.rules.get(next) {
+            next += 1;
+            if rule.cond.as_ref().is_some_and(|cond| !cond.holds(txn)) {
+                continue;
+            }
+            match rule.action.apply(txn) {
+                Flow::Next => {}
+                Flow::End(verdict) => return verdict,
+            }
+        }
+        Verdict::Continue
+    }
+}
+
+impl Rule {
+    /// Every expression that its condition and its action read.
+    pub fn exprs(&self) -> impl Iterator<Item = &Expr> {
+        self.cond.iter().flat_map(Cond::exprs).chain(self.action.exprs())
+    }
+
+    /// Where what it reads comes from.
+    pub fn sources(&self) -> impl Iterator<Item = Source> + '_ {
+        self.exprs().map(Expr::source)
+    }
+}
+
+impl Action {
+    /// Every expression that it reads.
+    pub fn exprs(&self) -> impl Iterator<Item = &Expr> {
+        let expr = match self {
+            Self::SetVar(_, expr) => Some(expr),
+            _ => None,
+        };
+        expr.into_iter().chain(self.formats().into_iter().flat_map(Format::exprs))
+    }
+
+    fn formats(&self) -> Vec<&Format> {
+        match self {
+            Self::SetHeader(edit) | Self::AddHeader(edit) => vec![&edit.value],
+            Self::ReplaceHeader(replace) => vec![&replace.with],
+            Self::SetMethod(format) | Self::SetPath(format) | Self::SetQuery(format) => vec![format],
+            Self::SetVarFormat(_, format) => vec![format],
+            Self::ReplacePath(replace) => vec![&replace.with],
+            Self::Deny(reply) | Self::Return(reply) => reply.formats().collect(),
+            Self::Redirect(redirect) => vec![&redirect.to],
+            Self::Allow | Self::DelHeader(_) | Self::SetVar(..) | Self::UnsetVar(_) | Self::Purge { .. } => vec![],
+        }
+    }
+
+    const fn edits_only_fields(&self) -> bool {
+        matches!(
+            self,
+            Self::Allow | Self::SetHeader(_) | Self::AddHeader(_) | Self::DelHeader(_) | Self::ReplaceHeader(_)
+        )
+    }
+
+    fn apply(&self, txn: &mut Txn<'_>) -> Flow {
+        match self {
+            Self::Allow => return Flow::End(Verdict::Continue),
+            Self::SetHeader(edit) => edit.set(txn),
+            Self::AddHeader(edit) => edit.add(txn),
+            Self::DelHeader(delete) => delete.apply(txn),
+            Self::ReplaceHeader(replace) => replace.apply(txn),
+            Self::SetMethod(format) => target::set_method(format, txn),
+            Self::SetPath(format) => target::set_path(format.text_in(txn), txn),
+            Self::SetQuery(format) => target::set_query(format.text_in(txn), txn),
+            Self::ReplacePath(replace) => replace.apply(txn),
+            Self::SetVar(id, expr) => set_var(*id, expr, txn),
+            Self::SetVarFormat(id, format) => {
+                let text = format.text_in(txn);
+                txn.vars.set(*id, super::Sample::Str(text));
+            }
+            Self::UnsetVar(id) => txn.vars.unset(*id),
+            Self::Deny(reply) => return Flow::End(Verdict::Deny(Box::new(reply.answer(txn)))),
+            Self::Return(reply) => return Flow::End(Verdict::Answer(Box::new(reply.answer(txn)))),
+            Self::Redirect(redirect) => {
+                if let Some(answer) = redirect.answer(txn) {
+                    return Flow::End(Verdict::Answer(Box::new(answer)));
+                }
+            }
+            Self::Purge { soft } => return Flow::End(Verdict::Purge { soft: *soft }),
+        }
+        Flow::Next
+    }
+}
+
+/// A sample that is not there leaves the variable as it is.
+fn set_var(id: VarId, expr: &Expr, txn: &mut Txn<'_>) {
+    use super::Sample;
+    let arena = txn.arena;
+    let kept = match expr.eval(txn) {
+        None => return,
+        Some(Sample::Str(text)) => Sample::Str(arena.alloc_slice_copy(text)),
+        Some(Sample::Bin(bytes)) => Sample::Bin(arena.alloc_slice_copy(bytes)),
+        Some(Sample::Method(name)) => Sample::Method(arena.alloc_slice_copy(name)),
+        Some(Sample::Bool(value)) => Sample::Bool(value),
+        Some(Sample::Int(value)) => Sample::Int(value),
+        Some(Sample::Ip(address)) => Sample::Ip(address),
+    };
+    txn.vars.set(id, kept);
+}

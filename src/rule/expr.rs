@@ -1,0 +1,93 @@
+//! A sample expression: one fetch and the converters behind it.
+
+use super::{
+    args::Args,
+    converter::ConverterRow,
+    fetch::FetchRow,
+    phase::{Source, Stage},
+    sample::{Sample, Type},
+    txn::Txn,
+    vars::VarScope,
+};
+
+/// A compiled sample expression: `fetch[(args)][,converter[(args)]]*`.
+#[derive(Clone, Debug)]
+pub struct Expr {
+    fetch: &'static FetchRow,
+    args: Args,
+    steps: Box<[Step]>,
+    text: Box<[u8]>,
+}
+
+/// One converter of an expression.
+#[derive(Clone, Debug)]
+pub struct Step {
+    /// The converter.
+    pub row: &'static ConverterRow,
+    /// Its arguments.
+    pub args: Args,
+}
+
+impl Expr {
+    /// The expression written as `text`. The types of its steps have been checked.
+    pub fn new(fetch: &'static FetchRow, args: Args, steps: Vec<Step>, text: &[u8]) -> Self {
+        Self { fetch, args, steps: steps.into(), text: text.into() }
+    }
+
+    /// The value for this exchange; `None` when there is none (a missing header, a failed converter).
+    /// For a fetch with several values (`hdr(x)`), the one HAProxy takes outside ACLs.
+    pub fn eval<'s>(&'s self, txn: &'s Txn<'_>) -> Option<Sample<'s>> {
+        self.convert(self.fetch.take(&self.args, txn)?, txn)
+    }
+
+    /// Whether `test` is true for any of the values, as in ACLs.
+    pub fn any<'s>(&'s self, txn: &'s Txn<'_>, mut test: impl FnMut(Sample<'s>) -> bool) -> bool {
+        self.fetch.any(&self.args, txn, &mut |sample| self.convert(sample, txn).is_some_and(&mut test))
+    }
+
+    /// The type of the value.
+    pub fn output(&self) -> Type {
+        self.steps.last().map_or(self.fetch.output, |step| step.row.output)
+    }
+
+    /// Where the value comes from.
+    pub fn source(&self) -> Source {
+        self.fetch.source
+    }
+
+    /// What must have arrived before it can be evaluated.
+    pub fn stage(&self) -> Stage {
+        match self.args.first_var() {
+            Some(id) if id.scope == VarScope::Res => Stage::Response,
+            _ => self.source().stage(),
+        }
+    }
+
+    /// How it is written.
+    pub fn text(&self) -> &[u8] {
+        &self.text
+    }
+
+    /// Its fetch.
+    pub fn fetch(&self) -> &'static FetchRow {
+        self.fetch
+    }
+
+    /// The arguments of its fetch.
+    pub fn args(&self) -> &Args {
+        &self.args
+    }
+
+    /// Its converters, in order.
+    pub fn steps(&self) -> &[Step] {
+        &self.steps
+    }
+
+    fn convert<'s>(&'s self, mut sample: Sample<'s>, txn: &'s Txn<'_>) -> Option<Sample<'s>> {
+        for step in &self.steps {
+            let input = sample.cast(step.row.input, txn.arena)?;
+            sample = (step.row.apply)(&step.args, input, txn)?;
+        }
+        Some(sample)
+    }
+}

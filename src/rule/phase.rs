@@ -1,0 +1,76 @@
+//! When a rule set runs, and what of an exchange a sample needs.
+
+/// When a rule set runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Phase {
+    /// `http-request`: the request's head is there.
+    Request,
+    /// `http-response`: on every response a backend or the cache delivers.
+    Response,
+    /// `http-after-response`: on everything a client gets, our own answers included.
+    AfterResponse,
+    /// `cache-response`: on what is about to be stored.
+    CacheResponse,
+    /// The condition of a caching rule: its request part at request time, the whole at response time.
+    Caching,
+}
+
+impl Phase {
+    /// Whether rules of this phase edit the response.
+    pub const fn on_response(self) -> bool {
+        matches!(self, Self::Response | Self::AfterResponse | Self::CacheResponse)
+    }
+
+    /// The keyword that opens a rule of this phase.
+    pub const fn keyword(self) -> &'static str {
+        match self {
+            Self::Request => "http-request",
+            Self::Response => "http-response",
+            Self::AfterResponse => "http-after-response",
+            Self::CacheResponse => "cache-response",
+            Self::Caching => "cache-rule",
+        }
+    }
+}
+
+/// The half of an exchange that must be there before a sample can be taken. Ordered: later includes earlier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Stage {
+    /// Nothing but the connection (`src`, `ssl_fc_sni`, constants, variables).
+    Connection,
+    /// The request's head.
+    Request,
+    /// The response's head.
+    Response,
+}
+
+/// Where a sample comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Source {
+    /// The rule file itself.
+    Constant,
+    /// The client's connection.
+    Connection,
+    /// A variable.
+    Variable,
+    /// The request's head.
+    Request,
+    /// The response's head.
+    Response,
+}
+
+impl Source {
+    /// What must have arrived before a sample of this source can be taken.
+    pub const fn stage(self) -> Stage {
+        match self {
+            Self::Constant | Self::Connection | Self::Variable => Stage::Connection,
+            Self::Request => Stage::Request,
+            Self::Response => Stage::Response,
+        }
+    }
+
+    /// Whether the value is the same for every client that gets one response.
+    pub const fn of_response_alone(self) -> bool {
+        matches!(self, Self::Constant | Self::Response)
+    }
+}

@@ -1,0 +1,108 @@
+//! `check`, and other words of the command line.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader},
+    process::Stdio,
+};
+
+use crate::harness::{
+    Client,
+    gateway::{binary, run, send},
+};
+
+const GOOD: &str = "frontend web\n    bind 127.0.0.1:0\n    default_backend b\nbackend b\n    server s 127.0.0.1:1\n";
+
+fn check(text: &str) -> (Option<i32>, String) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("site.cfg");
+    fs::write(&path, text).unwrap();
+    let output = run(&["check", "-f", path.to_str().unwrap()]);
+    let said = [output.stdout, output.stderr].concat();
+    (output.status.code(), String::from_utf8_lossy(&said).into_owned())
+}
+
+#[test]
+fn a_good_file_checks() {
+    let (code, said) = check(GOOD);
+    assert_eq!(code, Some(0), "{said}");
+}
+
+#[test]
+fn an_unknown_word_shows_its_place_and_the_nearest_known_word() {
+    let (code, said) = check(&GOOD.replace("default_backend", "defualt_backend"));
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("site.cfg:3:5") && said.contains("defualt_backend b"), "{said}");
+    assert!(said.contains("default_backend"), "{said}");
+}
+
+#[test]
+fn all_errors_of_a_file_are_reported_at_once() {
+    let text = "frontend web\n    bindd :80\n    http-request dney\n    acl a pathh /x\n    use_backend nowhere if a\n";
+    let (code, said) = check(text);
+    assert_eq!(code, Some(1));
+    for word in ["bindd", "dney", "pathh", "nowhere"] {
+        assert!(said.contains(word), "{word}: {said}");
+    }
+}
+
+#[test]
+fn haproxys_options_do_the_same() {
+    let dir = tempfile::tempdir().unwrap();
+    let (good, bad) = (dir.path().join("good.cfg"), dir.path().join("bad.cfg"));
+    fs::write(&good, GOOD).unwrap();
+    fs::write(&bad, "frontent web\n").unwrap();
+    let code = |args: &[&str]| run(args).status.code();
+    assert_eq!(code(&["-c", "-f", good.to_str().unwrap()]), Some(0));
+    assert_eq!(code(&["-c", "-f", bad.to_str().unwrap()]), Some(1));
+    assert_eq!(code(&["-f", bad.to_str().unwrap()]), Some(1));
+}
+
+#[test]
+fn several_files_and_folders_are_one_configuration() {
+    let dir = tempfile::tempdir().unwrap();
+    let (front, back) = GOOD.split_at(GOOD.rfind("backend b").unwrap());
+    fs::write(dir.path().join("1.cfg"), front).unwrap();
+    fs::write(dir.path().join("2.cfg"), back).unwrap();
+    fs::write(dir.path().join("ignored.txt"), "nonsense").unwrap();
+    let (one, two) = (dir.path().join("1.cfg"), dir.path().join("2.cfg"));
+    let code = |args: &[&str]| run(args).status.code();
+    assert_eq!(code(&["check", "-f", one.to_str().unwrap(), "-f", two.to_str().unwrap()]), Some(0));
+    assert_eq!(code(&["check", "-f", dir.path().to_str().unwrap()]), Some(0));
+    assert_eq!(code(&["check", "-f", one.to_str().unwrap()]), Some(1));
+}
+
+#[test]
+fn help_names_every_command() {
+    let output = run(&["--help"]);
+    assert!(output.status.success());
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    for command in ["run", "check", "demo", "purge"] {
+        assert!(text.contains(command), "{command}: {text}");
+    }
+    assert!(run(&["--version"]).status.success());
+    assert!(!run(&["nonsense"]).status.success());
+}
+
+#[test]
+fn the_demo_serves_its_site_and_ends_with_ctrl_c() {
+    let ports = [free_port(), free_port()];
+    let mut child = binary()
+        .args(["demo", "--port", &ports[0].to_string(), "--admin-port", &ports[1].to_string()])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut stdout = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert!(stdout.any(|line| line.unwrap().contains("curl")), "it prints what to try");
+    crate::harness::eventually("the demo answers", || std::net::TcpStream::connect(("127.0.0.1", ports[0])).is_ok());
+    let mut client = Client::connect(([127, 0, 0, 1], ports[0]).into());
+    assert_eq!(client.get_with("/", "Host: 127.0.0.1").status, 200);
+    send(child.id(), libc::SIGINT);
+    crate::harness::eventually("the demo ends", || child.try_wait().unwrap().is_some());
+}
+
+fn free_port() -> u16 {
+    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}

@@ -1,0 +1,87 @@
+//! Where a frontend listens, for how long it waits, what it logs.
+
+use std::{
+    io::{Read, Write},
+    os::unix::net::UnixStream,
+    time::{Duration, Instant},
+};
+
+use crate::harness::{Client, Gateway, Origin, client::request, eventually, rules::site_with, site};
+
+const RULE: &str = "    cache-rule all ttl auto";
+
+#[test]
+fn a_frontend_has_several_binds_of_every_kind() {
+    let origin = Origin::fixed("Cache-Control: max-age=60", "hello");
+    let dir = tempfile::tempdir().unwrap();
+    let socket = dir.path().join("web.sock");
+    let lines = format!("    bind [::1]:0\n    bind {}\n{RULE}", socket.display());
+    let gateway = Gateway::start_in(dir, &site(origin.address, &lines));
+    let [four, six] = gateway.frontends("web")[..] else { panic!("two TCP listeners: {}", gateway.stderr()) };
+    assert!(four.is_ipv4() && six.is_ipv6());
+    assert_eq!(crate::harness::get(four, "/a").text(), "hello");
+    assert!(crate::harness::get(six, "/a").is_hit(), "one store for all");
+    let mut stream = UnixStream::connect(&socket).unwrap();
+    stream.write_all(&request("GET", "/a", "Connection: close", b"")).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.ends_with("hello"), "{answer}");
+    assert_eq!(origin.count(), 1);
+    gateway.assert_law();
+}
+
+#[test]
+fn an_idle_connection_is_closed_after_its_time() {
+    let origin = Origin::fixed("Cache-Control: max-age=60", "x");
+    let gateway = Gateway::start(&site(origin.address, &format!("    timeout http-keep-alive 500ms\n{RULE}")));
+    let mut client = gateway.client();
+    client.get("/a");
+    let begun = Instant::now();
+    assert!(client.is_closed());
+    assert!((Duration::from_millis(400)..Duration::from_secs(5)).contains(&begun.elapsed()), "{:?}", begun.elapsed());
+    gateway.assert_law();
+}
+
+#[test]
+fn a_body_that_does_not_come_is_given_up() {
+    let origin = Origin::fixed("", "x");
+    let gateway = Gateway::start(&site(origin.address, &format!("    timeout client 500ms\n{RULE}")));
+    let mut client = gateway.client();
+    client.send("POST /a HTTP/1.1\r\nHost: t.example\r\nContent-Length: 10\r\n\r\n0123");
+    match client.try_read("POST") {
+        Ok(response) => assert!([400, 408].contains(&response.status), "{}", response.status),
+        Err(broken) => assert!(!broken.why.contains("TimedOut"), "{broken:#?}"),
+    }
+    assert!(client.is_closed());
+    assert_eq!(origin.count(), 0);
+    gateway.assert_law();
+}
+
+#[test]
+fn connections_beyond_maxconn_wait() {
+    let origin = Origin::fixed("Cache-Control: max-age=60", "x");
+    let gateway = Gateway::start(&site_with(origin.address, "    maxconn 2", RULE, ""));
+    let mut first = gateway.client();
+    let mut second = gateway.client();
+    first.get("/a");
+    second.get("/a");
+    let mut third = gateway.client();
+    third.patience(Duration::from_millis(300));
+    assert!(third.send(request("GET", "/a", "", b"")).try_read("GET").is_err(), "there is no room yet");
+    drop(first);
+    third.patience(Duration::from_secs(10));
+    assert_eq!(third.read("GET").text(), "x");
+}
+
+#[test]
+fn each_request_is_a_log_line() {
+    let origin = Origin::fixed("Cache-Control: max-age=60", "x");
+    let rules = site_with(origin.address, "    log stderr", &format!("    log global\n{RULE}"), "");
+    let gateway = Gateway::start(&rules);
+    let mut client = Client::connect(gateway.address());
+    client.get("/logged?a=1");
+    client.get("/logged?a=1");
+    let lines = || gateway.stderr().lines().filter(|line| line.contains("/logged?a=1")).count();
+    eventually("two lines", || lines() == 2);
+    assert!(gateway.stderr().contains("127.0.0.1"), "{}", gateway.stderr());
+}

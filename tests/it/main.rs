@@ -1,0 +1,40 @@
+//! Tests of the gateway as its users meet it: a process, a rule file, sockets.
+#![allow(unreachable_pub, reason = "one test binary: nothing here is public")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "a test that cannot go on fails, and says why"
+)]
+
+mod harness;
+
+mod allocations;
+mod cases;
+mod collapse;
+mod command_line;
+mod conditional;
+mod connection;
+mod counters;
+mod differential;
+mod errors;
+mod fill;
+mod freshness;
+mod front;
+mod harness_itself;
+mod head;
+mod http2;
+mod imports;
+mod listening;
+mod mirror;
+mod passing;
+mod purge;
+mod reload;
+mod rules;
+mod shipped;
+mod shutdown;
+mod tls;
+mod truncation;
+mod upgrade;
+mod vary;

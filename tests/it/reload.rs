@@ -1,0 +1,118 @@
+//! SIGHUP: a new snapshot, or the old one with the reason.
+
+use std::{net::TcpStream, thread, time::Duration};
+
+use crate::harness::{Gateway, Origin, client::request, eventually, site};
+
+const RULE: &str = "    cache-rule all ttl auto";
+
+fn with_mark(origin: &Origin, mark: &str, more: &str) -> String {
+    site(origin.address, &format!("    http-response set-header X-Mark {mark}\n{RULE}")) + more
+}
+
+#[test]
+fn rules_change_and_store_counters_and_connections_stay() {
+    let origin = Origin::fixed("Cache-Control: max-age=600", "x");
+    let gateway = Gateway::start(&with_mark(&origin, "old", ""));
+    let mut kept = gateway.client();
+    assert_eq!(kept.get("/a").field("x-mark"), Some("old"));
+    let before = gateway.metrics().requests();
+    gateway.reload(&with_mark(&origin, "new", ""));
+    eventually("a new connection meets the new rules", || gateway.get("/a").field("x-mark") == Some("new"));
+    let hit = kept.get("/a");
+    assert_eq!((hit.field("x-mark"), hit.is_hit()), (Some("new"), true), "the old connection meets them too");
+    assert_eq!(origin.count(), 1, "the store is kept");
+    assert!(gateway.metrics().requests() > before, "counters go on");
+    gateway.assert_law();
+}
+
+#[test]
+fn a_request_keeps_its_rules_to_its_end() {
+    let origin = Origin::start(|_, wire| {
+        thread::sleep(Duration::from_millis(700));
+        wire.reply(200, "", b"slow")
+    });
+    let gateway = Gateway::start(&with_mark(&origin, "old", ""));
+    let mut client = gateway.client();
+    client.send(request("GET", "/slow", "", b""));
+    origin.wait_for(1);
+    gateway.reload(&with_mark(&origin, "new", ""));
+    let response = client.read("GET");
+    assert_eq!((response.status, response.field("x-mark")), (200, Some("old")));
+}
+
+#[test]
+fn listeners_are_added_and_removed() {
+    let origin = Origin::fixed("Cache-Control: max-age=600", "x");
+    let gateway = Gateway::start(&with_mark(&origin, "1", ""));
+    let web = gateway.address();
+    let more = "frontend more\n    bind 127.0.0.1:0\n    default_backend origin\n";
+    gateway.reload(&with_mark(&origin, "2", more));
+    gateway.wait_stderr("(frontend more)");
+    let added = gateway.frontend("more");
+    assert_eq!(crate::harness::get(added, "/a").status, 200);
+    assert_eq!(crate::harness::get(web, "/a").status, 200, "the first listener is where it was");
+    gateway.reload(&with_mark(&origin, "3", ""));
+    eventually("the removed listener is gone", || TcpStream::connect(added).is_err());
+    assert_eq!(crate::harness::get(web, "/a").field("x-mark"), Some("3"));
+    gateway.assert_law();
+}
+
+#[test]
+fn a_bad_file_changes_nothing_and_says_why() {
+    let origin = Origin::fixed("Cache-Control: max-age=600", "x");
+    let gateway = Gateway::start(&with_mark(&origin, "good", ""));
+    gateway.get("/a");
+    gateway.reload(&with_mark(&origin, "bad", "frontend broken\n    bindd 127.0.0.1:0\n"));
+    gateway.wait_stderr("bindd");
+    let hit = gateway.get("/a");
+    assert_eq!((hit.field("x-mark"), hit.is_hit()), (Some("good"), true));
+    gateway.reload(&with_mark(&origin, "better", ""));
+    eventually("a good file is taken", || gateway.get("/a").field("x-mark") == Some("better"));
+}
+
+#[test]
+fn a_rule_that_changed_its_key_does_not_use_old_objects() {
+    let origin = Origin::fixed("Cache-Control: max-age=600", "x");
+    let rules = |key: &str| {
+        site(
+            origin.address,
+            &format!("    http-response set-header X-Key \"{key}\"\n    cache-rule all ttl auto key {key}"),
+        )
+    };
+    let gateway = Gateway::start(&rules("host path"));
+    gateway.get("/a");
+    gateway.reload(&rules("host path hdr(X-A)"));
+    eventually("the new rules are there", || gateway.get("/other").field("x-key") == Some("host path hdr(X-A)"));
+    assert!(!gateway.get("/a").is_hit());
+}
+
+#[test]
+fn nothing_is_lost_while_rules_are_reloaded_again_and_again() {
+    let origin = Origin::start(|seen, wire| {
+        let fields = if seen.path() == "/hit" { "Cache-Control: max-age=600" } else { "" };
+        wire.reply(200, fields, seen.target.as_bytes())
+    });
+    let gateway = Gateway::start(&with_mark(&origin, "0", ""));
+    let address = gateway.address();
+    let clients: Vec<_> = (0..4)
+        .map(|_| {
+            thread::spawn(move || {
+                let mut client = crate::harness::Client::connect(address);
+                for number in 0..300 {
+                    let path = if number % 3 == 0 { "/miss" } else { "/hit" };
+                    assert_eq!(client.get(path).text(), path);
+                }
+            })
+        })
+        .collect();
+    for mark in 1..6 {
+        thread::sleep(Duration::from_millis(60));
+        gateway.reload(&with_mark(&origin, &mark.to_string(), ""));
+    }
+    for client in clients {
+        client.join().unwrap();
+    }
+    eventually("the last rules are there", || gateway.get("/hit").field("x-mark") == Some("5"));
+    gateway.assert_law();
+}
