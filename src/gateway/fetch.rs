@@ -1,6 +1,6 @@
 //! One fetch for a fill: the request as it goes to a server, and the verdict on what comes back.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
 use bumpalo::Bump;
 
@@ -49,6 +49,8 @@ pub struct Origin {
     url: Vec<u8>,
     exchange: Option<Exchange>,
     requested: Timestamp,
+    /// When the last exchange began; `None` before any has.
+    begun: Option<Instant>,
 }
 
 impl Origin {
@@ -65,7 +67,7 @@ impl Origin {
         let requested = plan.now;
         let mut url = Vec::new();
         request.write_url(client.tls.is_some(), &mut url);
-        Self { pool, snapshot, plan, candidates, client, request, stored, url, exchange: None, requested }
+        Self { pool, snapshot, plan, candidates, client, request, stored, url, exchange: None, requested, begun: None }
     }
 
     /// Sends the request to a server whose turn it is; to the next when one cannot be reached.
@@ -83,7 +85,8 @@ impl Origin {
         let mut failure = no_server();
         for _ in 0..settings.servers.len().clamp(1, 3) {
             let Some(server) = backend.and_then(|id| self.snapshot.pick(id)) else { break };
-            self.requested = clock::now();
+            let (now, begun) = clock::both();
+            (self.requested, self.begun) = (now, Some(begun));
             if let Some(counters) = counters {
                 counters.requests.add(1);
             }
@@ -202,6 +205,16 @@ impl Origin {
         match confirmed {
             Some(stored) => Judgement::Freshen(Box::new(draft), stored),
             None => Judgement::Store(Box::new(draft)),
+        }
+    }
+}
+
+/// However a fetch ends, its time is counted.
+impl Drop for Origin {
+    fn drop(&mut self) {
+        let backend = self.plan.backend.and_then(|id| self.snapshot.backend_state(id));
+        if let (Some(begun), Some(backend)) = (self.begun, backend) {
+            backend.metrics.fill_duration.observe(begun.elapsed());
         }
     }
 }

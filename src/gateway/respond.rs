@@ -21,6 +21,7 @@ use crate::{
 #[derive(Clone, Copy, Debug)]
 pub struct Rules<'s> {
     sets: [Option<&'s RuleSet>; 4],
+    read_only_response: bool,
 }
 
 impl<'s> Rules<'s> {
@@ -28,12 +29,17 @@ impl<'s> Rules<'s> {
     pub fn of(snapshot: &'s Snapshot, plan: &Plan) -> Self {
         let frontend = snapshot.frontend(plan.frontend);
         let backend = plan.backend.and_then(|id| snapshot.backend(id));
-        Self::filled([
+        let pure = [
+            snapshot.frontend_state(plan.frontend).map(|state| state.edits_by_response_alone),
+            plan.backend.and_then(|id| snapshot.backend_state(id)).map(|state| state.edits_by_response_alone),
+        ];
+        let sets = [
             backend.map(|backend| &backend.response),
             frontend.map(|frontend| &frontend.response),
             backend.map(|backend| &backend.after_response),
             frontend.map(|frontend| &frontend.after_response),
-        ])
+        ];
+        Self { read_only_response: pure.iter().flatten().all(|&pure| pure), ..Self::filled(sets) }
     }
 
     /// Those of a response of our own: `http-after-response` alone.
@@ -49,7 +55,7 @@ impl<'s> Rules<'s> {
     }
 
     fn filled(sets: [Option<&'s RuleSet>; 4]) -> Self {
-        Self { sets: sets.map(|set| set.filter(|set| !set.is_empty())) }
+        Self { sets: sets.map(|set| set.filter(|set| !set.is_empty())), read_only_response: false }
     }
 
     /// Whether there is nothing to run.
@@ -59,7 +65,7 @@ impl<'s> Rules<'s> {
 
     /// Whether the outcome depends on the response alone.
     pub fn read_only_response(&self) -> bool {
-        self.sets.iter().flatten().all(|set| set.reads_only_response())
+        self.read_only_response
     }
 }
 

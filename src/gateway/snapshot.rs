@@ -16,6 +16,7 @@ use crate::{
     gateway::tls::TlsAcceptor,
     metrics::{BackendMetrics, FrontendMetrics, Metrics, RequestMetrics},
     ops::Ops,
+    rule::RuleSet,
 };
 
 /// A loaded configuration. A request keeps the one it began with to its end.
@@ -38,6 +39,8 @@ pub struct FrontendState {
     pub metrics: Arc<FrontendMetrics>,
     /// One TLS acceptor a bind, in the order of the binds; `None`: clear text.
     pub acceptors: Vec<Option<TlsAcceptor>>,
+    /// Whether its response rules read the response alone, so that their outcome can be kept.
+    pub edits_by_response_alone: bool,
     /// Counters of requests that no caching rule was for.
     unruled: Arc<RequestMetrics>,
     /// Counters by caching rule.
@@ -49,6 +52,8 @@ pub struct FrontendState {
 pub struct BackendState {
     /// Its counters.
     pub metrics: Arc<BackendMetrics>,
+    /// As [`FrontendState::edits_by_response_alone`].
+    pub edits_by_response_alone: bool,
     /// The turn of `balance roundrobin`.
     turn: AtomicUsize,
 }
@@ -67,7 +72,11 @@ impl Snapshot {
         let backends = config
             .backends
             .iter()
-            .map(|backend| BackendState { metrics: metrics.backend(&backend.name), turn: AtomicUsize::new(0) })
+            .map(|backend| BackendState {
+                metrics: metrics.backend(&backend.name),
+                edits_by_response_alone: by_response_alone(&backend.response, &backend.after_response),
+                turn: AtomicUsize::new(0),
+            })
             .collect();
         let stores = config.stores.iter().map(|store| ops.stores().open(&store.name, limits(store))).collect();
         let backend_names =
@@ -130,6 +139,7 @@ impl FrontendState {
         Ok(Self {
             metrics: metrics.frontend(&frontend.name),
             acceptors,
+            edits_by_response_alone: by_response_alone(&frontend.response, &frontend.after_response),
             unruled: metrics.requests(&frontend.name, "-"),
             ruled: rules.iter().map(|rule| metrics.requests(&frontend.name, &rule.name)).collect(),
         })
@@ -139,6 +149,10 @@ impl FrontendState {
     pub fn requests(&self, rule: Option<Id<CacheRule>>) -> &RequestMetrics {
         rule.and_then(|rule| self.ruled.get(rule.index())).unwrap_or(&self.unruled)
     }
+}
+
+fn by_response_alone(response: &RuleSet, after_response: &RuleSet) -> bool {
+    response.reads_only_response() && after_response.reads_only_response()
 }
 
 fn limits(store: &crate::config::Store) -> Limits {
