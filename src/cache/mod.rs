@@ -13,4 +13,4 @@ pub mod tags;
 mod tests;
 
 pub use object::{Body, Object};
-pub use store::{Lookup, Store};
+pub use store::{Lookup, Seen, Store};

@@ -31,6 +31,15 @@ pub enum Lookup {
     Miss,
 }
 
+/// What whoever fetches has found before.
+#[derive(Clone, Copy, Debug)]
+pub enum Seen<'a> {
+    /// Whatever is stored, it is to be fetched.
+    Whatever,
+    /// This, by a lookup; only if it is still so, it is to be fetched.
+    This(Option<&'a Arc<Object>>),
+}
+
 /// Limits of a store, from its `cache` section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
@@ -128,6 +137,8 @@ impl Store {
     /// Joins the fill under way for this key and variant, or starts one on the current tokio runtime from
     /// what `source` makes. Remembered private keys (hit-for-miss) always lead a fill of their own.
     /// `source` is called under a lock: it must not call the store.
+    /// `None`: what `seen` says is not true any more, a fill that ended in between has stored something; look
+    /// again. Never with [`Seen::Whatever`].
     ///
     /// # Panics
     /// Outside of a tokio runtime.
@@ -136,16 +147,15 @@ impl Store {
         key: &[u8],
         request: &Request,
         options: FillOptions,
+        seen: Seen<'_>,
         source: impl FnOnce() -> S,
-    ) -> (Reader, Joined) {
-        match options.wait.filter(|_| !self.table.is_apart(key)) {
-            Some(wait) => self.join_or_lead(key, request, options, wait, source),
-            None => {
-                let source = source();
-                let fill = self.new_fill(&Arc::from(key), request, options, &source);
-                (self.start(fill, source), Joined::Leader)
-            }
-        }
+    ) -> Option<(Reader, Joined)> {
+        let Some(wait) = options.wait.filter(|_| !self.table.is_apart(key)) else {
+            let source = source();
+            let fill = self.new_fill(&Arc::from(key), request, options, &source);
+            return Some((self.start(fill, source), Joined::Leader));
+        };
+        self.join_or_lead(key, request, options, wait, seen, source)
     }
 
     /// Starts a fill that goes on in the background until what it brings is stored, unless one for this key
@@ -164,12 +174,13 @@ impl Store {
         if self.table.is_apart(key) || self.orphans.load(Relaxed) >= MAX_ORPHANS {
             return false;
         }
-        let (reader, joined) = self.join_or_lead(key, request, options, Duration::ZERO, source);
-        let led = joined == Joined::Leader;
-        if led {
-            reader.detach();
+        match self.join_or_lead(key, request, options, Duration::ZERO, Seen::Whatever, source) {
+            Some((reader, Joined::Leader)) => {
+                reader.detach();
+                true
+            }
+            Some((_, Joined::Follower)) | None => false,
         }
-        led
     }
 
     /// Purges; effective for every lookup and every fill that began before it returns.
@@ -206,16 +217,27 @@ impl Store {
         request: &Request,
         options: FillOptions,
         wait: Duration,
+        seen: Seen<'_>,
         source: impl FnOnce() -> S,
-    ) -> (Reader, Joined) {
+    ) -> Option<(Reader, Joined)> {
         let key: Arc<[u8]> = Arc::from(key);
         let start = || {
-            let source = source();
-            (self.new_fill(&key, request, options, &source), source)
+            self.still(seen, &key, request).then(|| {
+                let source = source();
+                (self.new_fill(&key, request, options, &source), source)
+            })
         };
         match self.table.join_or_start(&key, |fill| fill.join(request, wait), start) {
-            Ok(reader) => (reader, Joined::Follower),
-            Err((fill, source)) => (self.start(fill, source), Joined::Leader),
+            Ok(reader) => Some((reader, Joined::Follower)),
+            Err(started) => started.map(|(fill, source)| (self.start(fill, source), Joined::Leader)),
+        }
+    }
+
+    fn still(&self, seen: Seen<'_>, key: &[u8], request: &Request) -> bool {
+        let Seen::This(seen) = seen else { return true };
+        match self.index.find(key, request, &mut Vec::new()) {
+            Lookup::Found(object) => seen.is_some_and(|seen| Arc::ptr_eq(seen, &object)),
+            Lookup::VaryMiss | Lookup::Miss => true,
         }
     }
 

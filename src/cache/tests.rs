@@ -11,7 +11,7 @@ use bytes::Bytes;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::{
-    Lookup, Object, Store,
+    Lookup, Object, Seen, Store,
     fill::{Arrival, Failure, FailureKind, FillOptions, Head, Joined, Judgement, Piece, Reader, Source},
     object::Draft,
     store::Limits,
@@ -178,11 +178,12 @@ impl Cache {
     fn ask_about(&self, path: &str, lines: &[(&str, &str)], stored: Option<Arc<Object>>) -> (Reader, Option<Origin>) {
         let request = request(path, lines);
         let mut origin = None;
-        let (reader, joined) = self.store.fetch(path.as_bytes(), &request, self.options, || {
+        let fetched = self.store.fetch(path.as_bytes(), &request, self.options, Seen::Whatever, || {
             let (sender, steps) = unbounded_channel();
             origin = Some(Origin(sender));
             Scripted { steps, request: request.clone(), url: url(path), stored, url_known: self.url_known }
         });
+        let (reader, joined) = fetched.expect("a fetch whatever is stored");
         assert_eq!(joined == Joined::Leader, origin.is_some());
         (reader, origin)
     }

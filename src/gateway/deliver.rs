@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     cache::{
-        Object, Store,
+        Object, Seen, Store,
         fill::{Arrival, Failure, FillOptions, Joined, Piece, Reader},
     },
     config::{CacheRule, FillMode, Id},
@@ -109,32 +109,43 @@ impl<R: Reply> Delivery<'_, R> {
     /// Looks in memory, then asks the origin.
     async fn fetch(&mut self, candidates: &Candidates) -> io::Result<Flow> {
         let mut scratch = Scratch::default();
-        let found = lookup(self.snapshot, &mut self.plan, candidates, self.client, &mut self.request, &mut scratch);
-        match found {
-            Found::Fresh(stored, remaining) => self.stored(&stored, remaining, Outcome::Hit, None).await,
-            Found::Grace(stored, remaining) => {
-                self.refresh(candidates, &stored, &mut scratch);
-                self.stored(&stored, remaining, Outcome::Stale, Some("grace")).await
+        for last in [false, true] {
+            let found = lookup(self.snapshot, &mut self.plan, candidates, self.client, &mut self.request, &mut scratch);
+            let (forward, stale) = match found {
+                Found::Fresh(stored, remaining) => return self.stored(&stored, remaining, Outcome::Hit, None).await,
+                Found::Grace(stored, remaining) => {
+                    self.refresh(candidates, &stored, &mut scratch);
+                    return self.stored(&stored, remaining, Outcome::Stale, Some("grace")).await;
+                }
+                Found::Stale(..) | Found::Nothing(_) if only_if_cached(&self.request) => {
+                    let answer = fault::page(504, "nothing usable is stored, and the request wants no more");
+                    return self.answer(&answer, Outcome::Answered, Some("only-if-cached")).await;
+                }
+                Found::Nothing(_) if self.request.fields.has("range") => return Ok(Flow::Pass(Bypass::Range)),
+                Found::Stale(stored, _) => (Forward::Stale, Some(stored)),
+                Found::Nothing(forward) => (forward, None),
+            };
+            if let Some((reader, joined)) = self.start(candidates, stale.as_ref(), last, &mut scratch) {
+                return self.fill(candidates, forward, stale, reader, joined).await;
             }
-            Found::Stale(..) | Found::Nothing(_) if only_if_cached(&self.request) => {
-                let answer = fault::page(504, "nothing usable is stored, and the request wants no more");
-                self.answer(&answer, Outcome::Answered, Some("only-if-cached")).await
-            }
-            Found::Stale(stored, _) => self.fill(candidates, Forward::Stale, Some(stored), &mut scratch).await,
-            Found::Nothing(_) if self.request.fields.has("range") => Ok(Flow::Pass(Bypass::Range)),
-            Found::Nothing(forward) => self.fill(candidates, forward, None, &mut scratch).await,
+            // A fill that ended since has stored something: it may answer this request.
         }
+        Ok(Flow::Pass(Bypass::NoRule))
     }
 
-    /// Starts or joins the fill of the first candidate's key.
+    /// Starts or joins the fill of the first candidate's key. `None`: there is no rule for it, or what the
+    /// lookup has found is not what is stored now, unless that does not matter (`whatever`).
     fn start(
         &mut self,
         candidates: &Candidates,
-        stored: Option<Arc<Object>>,
+        stale: Option<&Stored>,
+        whatever: bool,
         scratch: &mut Scratch,
     ) -> Option<(Reader, Joined)> {
         let (store, options) = self.fill_of(candidates, scratch)?;
-        Some(store.fetch(&scratch.key, &self.request, options, || self.origin(candidates, stored)))
+        let stored = stale.map(|stored| &stored.object);
+        let seen = if whatever { Seen::Whatever } else { Seen::This(stored) };
+        store.fetch(&scratch.key, &self.request, options, seen, || self.origin(candidates, stored.cloned()))
     }
 
     /// Refreshes a stale object while it is served; nobody waits for it.
@@ -173,12 +184,9 @@ impl<R: Reply> Delivery<'_, R> {
         candidates: &Candidates,
         forward: Forward,
         stale: Option<Stored>,
-        scratch: &mut Scratch,
+        mut reader: Reader,
+        joined: Joined,
     ) -> io::Result<Flow> {
-        let stored = stale.as_ref().map(|stored| stored.object.clone());
-        let Some((mut reader, joined)) = self.start(candidates, stored, scratch) else {
-            return Ok(Flow::Pass(Bypass::NoRule));
-        };
         loop {
             let arrival = tokio::select! {
                 arrival = reader.head() => arrival,

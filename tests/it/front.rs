@@ -51,7 +51,9 @@ fn exchanges() -> Vec<(&'static str, Vec<u8>)> {
         for fields in ["", "X-Who: me", "If-None-Match: \"v1\"", "Cookie: a=b"] {
             add("GET", path, fields, b"");
         }
-        add("HEAD", path, "", b"");
+        if path != "/broken" {
+            add("HEAD", path, "", b"");
+        }
     }
     for fields in ["X-Tenant: 1", "X-Tenant: 2", "X-Tenant: 1"] {
         add("GET", "/tenant", fields, b"");

@@ -7,7 +7,7 @@ use std::{
 };
 
 use ahash::RandomState;
-use dashmap::DashMap;
+use dashmap::{DashMap, Entry};
 use smallvec::SmallVec;
 use tokio::time::Instant;
 
@@ -43,20 +43,31 @@ impl Table {
         Self { fills: DashMap::with_hasher(hasher.clone()), hasher, apart: Mutex::default() }
     }
 
-    /// Joins one of the fills of `key`, or enters the one that `start` makes. Nobody else comes between.
+    /// Joins one of the fills of `key`, or enters the one that `start` makes, if it makes one. Nobody else
+    /// comes between, and no fill of `key` ends.
     pub(in crate::cache) fn join_or_start<S>(
         &self,
         key: &Arc<[u8]>,
         join: impl Fn(&Arc<Fill>) -> Option<Reader>,
-        start: impl FnOnce() -> (Arc<Fill>, S),
-    ) -> Result<Reader, (Arc<Fill>, S)> {
-        let mut fills = self.fills.entry(Arc::clone(key)).or_default();
-        if let Some(reader) = fills.iter().find_map(join) {
-            return Ok(reader);
+        start: impl FnOnce() -> Option<(Arc<Fill>, S)>,
+    ) -> Result<Reader, Option<(Arc<Fill>, S)>> {
+        match self.fills.entry(Arc::clone(key)) {
+            Entry::Occupied(mut fills) => {
+                if let Some(reader) = fills.get().iter().find_map(join) {
+                    return Ok(reader);
+                }
+                let started = start();
+                fills.get_mut().extend(started.as_ref().map(|(fill, _)| Arc::clone(fill)));
+                Err(started)
+            }
+            Entry::Vacant(place) => {
+                let started = start();
+                if let Some((fill, _)) = &started {
+                    place.insert(Fills::from_iter([Arc::clone(fill)]));
+                }
+                Err(started)
+            }
         }
-        let (fill, with) = start();
-        fills.push(Arc::clone(&fill));
-        Err((fill, with))
     }
 
     /// Takes a fill out, if it is in.

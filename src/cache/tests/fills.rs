@@ -354,3 +354,22 @@ async fn an_error_of_the_server_is_the_leaders() {
     assert_eq!(refusal(&mut follower).await, "server-error");
     assert_eq!(rest(&mut leader).await.as_deref(), Ok("oops"));
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_a_fill_has_stored_since_the_lookup_is_not_fetched_again() {
+    let cache = Cache::new();
+    cache.put("/a", &[], &[], "first").await;
+    let (first, asked) = (cache.found("/a", &[]).expect("stored"), request("/a", &[]));
+    let fetch = |seen: Option<&Arc<Object>>| {
+        let source = || Scripted {
+            steps: unbounded_channel().1,
+            request: asked.clone(),
+            url: url("/a"),
+            stored: None,
+            url_known: false,
+        };
+        cache.store.fetch(b"/a", &asked, cache.options, Seen::This(seen), source).map(|(_, joined)| joined)
+    };
+    assert_eq!(fetch(None), None, "the lookup found nothing, and there is something now");
+    assert_eq!(fetch(Some(&first)), Some(Joined::Leader), "what was found is to be confirmed");
+}

@@ -141,7 +141,8 @@ async fn a_key_that_several_urls_share_goes_with_each_of_them() {
         let asked = request("/a", &[("X", variant)]);
         let (sender, steps) = unbounded_channel();
         let source = || Scripted { steps, request: asked.clone(), url: url(path), stored: None, url_known: false };
-        let (_reader, joined) = cache.store.fetch(b"/a", &asked, cache.options, source);
+        let (_reader, joined) =
+            cache.store.fetch(b"/a", &asked, cache.options, Seen::Whatever, source).expect("a fetch");
         assert_eq!(joined, Joined::Leader);
         Origin(sender).whole(&[("Vary", "X")], "a");
         settle().await;
