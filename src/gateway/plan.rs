@@ -89,6 +89,8 @@ impl Bypass {
 pub struct Scratch {
     /// Samples that had to be made.
     pub arena: Bump,
+    /// Room for the variables; in the plan while it is needed there.
+    pub vars: Vars,
     /// The cache key.
     pub key: Vec<u8>,
     /// The variant key.
@@ -116,12 +118,13 @@ impl Plan {
     ) -> Self {
         request.remember_host();
         scratch.arena.reset();
+        scratch.vars.clear();
         let mut plan = Self {
             frontend,
             backend: None,
             now: clock.0,
             started: clock.1,
-            vars: Vars::default(),
+            vars: std::mem::take(&mut scratch.vars),
             route: Route::Pass(Bypass::NoRule),
         };
         plan.route = plan.route(snapshot, client, request, &scratch.arena);

@@ -21,7 +21,7 @@ use crate::{
 #[derive(Clone, Copy, Debug)]
 pub struct Rules<'s> {
     sets: [Option<&'s RuleSet>; 4],
-    read_only_response: bool,
+    reads_only_response: bool,
 }
 
 impl<'s> Rules<'s> {
@@ -29,33 +29,34 @@ impl<'s> Rules<'s> {
     pub fn of(snapshot: &'s Snapshot, plan: &Plan) -> Self {
         let frontend = snapshot.frontend(plan.frontend);
         let backend = plan.backend.and_then(|id| snapshot.backend(id));
-        let pure = [
-            snapshot.frontend_state(plan.frontend).map(|state| state.edits_by_response_alone),
-            plan.backend.and_then(|id| snapshot.backend_state(id)).map(|state| state.edits_by_response_alone),
-        ];
         let sets = [
             backend.map(|backend| &backend.response),
             frontend.map(|frontend| &frontend.response),
             backend.map(|backend| &backend.after_response),
             frontend.map(|frontend| &frontend.after_response),
         ];
-        Self { read_only_response: pure.iter().flatten().all(|&pure| pure), ..Self::filled(sets) }
+        let of_backend = plan.backend.and_then(|id| snapshot.backend_state(id));
+        let of_frontend = snapshot.frontend_state(plan.frontend);
+        let reads_only_response = of_backend.is_none_or(|state| state.reads_only_response)
+            && of_frontend.is_none_or(|state| state.reads_only_response);
+        Self::filled(sets, reads_only_response)
     }
 
     /// Those of a response of our own: `http-after-response` alone.
     pub fn of_answer(snapshot: &'s Snapshot, plan: &Plan) -> Self {
         let frontend = snapshot.frontend(plan.frontend);
         let backend = plan.backend.and_then(|id| snapshot.backend(id));
-        Self::filled([
+        let after = [
             None,
             None,
             backend.map(|backend| &backend.after_response),
             frontend.map(|frontend| &frontend.after_response),
-        ])
+        ];
+        Self::filled(after, false)
     }
 
-    fn filled(sets: [Option<&'s RuleSet>; 4]) -> Self {
-        Self { sets: sets.map(|set| set.filter(|set| !set.is_empty())), read_only_response: false }
+    fn filled(sets: [Option<&'s RuleSet>; 4], reads_only_response: bool) -> Self {
+        Self { sets: sets.map(|set| set.filter(|set| !set.is_empty())), reads_only_response }
     }
 
     /// Whether there is nothing to run.
@@ -63,9 +64,9 @@ impl<'s> Rules<'s> {
         self.sets.iter().all(Option::is_none)
     }
 
-    /// Whether the outcome depends on the response alone.
-    pub fn read_only_response(&self) -> bool {
-        self.read_only_response
+    /// Whether the outcome is known to depend on the response alone.
+    pub const fn read_only_response(&self) -> bool {
+        self.reads_only_response
     }
 }
 

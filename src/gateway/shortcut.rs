@@ -70,6 +70,8 @@ pub fn from_memory(
             wire.body.extend(object.body.chunks.iter().cloned());
         }
     }
+    // Nothing reads the variables any more; their room serves the next request.
+    scratch.vars = std::mem::take(&mut plan.vars);
     let status = if whole { object.head.status } else { 304 };
     Some(Ending { status, outcome: Outcome::Hit, reason: None, rule: Some(rule) })
 }

@@ -37,10 +37,10 @@ pub struct Snapshot {
 pub struct FrontendState {
     /// Its counters.
     pub metrics: Arc<FrontendMetrics>,
+    /// Whether its response rules read the response alone.
+    pub reads_only_response: bool,
     /// One TLS acceptor a bind, in the order of the binds; `None`: clear text.
     pub acceptors: Vec<Option<TlsAcceptor>>,
-    /// Whether its response rules read the response alone, so that their outcome can be kept.
-    pub edits_by_response_alone: bool,
     /// Counters of requests that no caching rule was for.
     unruled: Arc<RequestMetrics>,
     /// Counters by caching rule.
@@ -52,8 +52,8 @@ pub struct FrontendState {
 pub struct BackendState {
     /// Its counters.
     pub metrics: Arc<BackendMetrics>,
-    /// As [`FrontendState::edits_by_response_alone`].
-    pub edits_by_response_alone: bool,
+    /// Whether its response rules read the response alone.
+    pub reads_only_response: bool,
     /// The turn of `balance roundrobin`.
     turn: AtomicUsize,
 }
@@ -74,7 +74,7 @@ impl Snapshot {
             .iter()
             .map(|backend| BackendState {
                 metrics: metrics.backend(&backend.name),
-                edits_by_response_alone: by_response_alone(&backend.response, &backend.after_response),
+                reads_only_response: read_only_response([&backend.response, &backend.after_response]),
                 turn: AtomicUsize::new(0),
             })
             .collect();
@@ -138,8 +138,8 @@ impl FrontendState {
         }
         Ok(Self {
             metrics: metrics.frontend(&frontend.name),
+            reads_only_response: read_only_response([&frontend.response, &frontend.after_response]),
             acceptors,
-            edits_by_response_alone: by_response_alone(&frontend.response, &frontend.after_response),
             unruled: metrics.requests(&frontend.name, "-"),
             ruled: rules.iter().map(|rule| metrics.requests(&frontend.name, &rule.name)).collect(),
         })
@@ -151,8 +151,8 @@ impl FrontendState {
     }
 }
 
-fn by_response_alone(response: &RuleSet, after_response: &RuleSet) -> bool {
-    response.reads_only_response() && after_response.reads_only_response()
+fn read_only_response(sets: [&RuleSet; 2]) -> bool {
+    sets.iter().all(|set| set.reads_only_response())
 }
 
 fn limits(store: &crate::config::Store) -> Limits {

@@ -1,37 +1,35 @@
-//! A hit allocates nothing: parsing its head, running its rules, looking it up, making its answer,
-//! counting it.
+//! A hit allocates nothing: parsing its head, running its rules, looking it up, writing its answer, counting it.
 
 use std::{
     alloc::{GlobalAlloc, Layout, System},
     cell::Cell,
+    io,
     sync::Arc,
+    time::{Duration, Instant},
 };
 
 use tidegate::{
-    cache::{
-        fill::{Failure, FillOptions, Head, Judgement, Piece, Source},
-        object::Draft,
-    },
-    config::{Frontend, Id},
+    cache::{Seen, fill::FillOptions, fill::Piece},
+    config::{Config, Id},
     gateway::{
         clock,
-        h1::{parse, write::Wire},
+        exchange::Pool,
+        fetch,
+        h1::{parse::parse, write::Wire},
+        log::Ending,
         lookup::write_key,
         plan::{Plan, Route, Scratch},
-        shortcut::from_memory,
+        shortcut,
         snapshot::{Shared, Snapshot},
     },
     lang::{self, Outside},
-    message::{Framing, Request, Response},
-    metrics::Metrics,
+    message::Request,
+    metrics::{Metrics, Outcome},
     ops::Ops,
-    policy::{
-        storable::{Storable, storable},
-        terms::Terms,
-        variant::Vary,
-    },
     rule::Client,
 };
+
+use crate::harness::{Origin, site};
 
 thread_local! {
     static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
@@ -87,123 +85,128 @@ fn allocations_are_counted() {
     assert_eq!(count(|| assert_eq!(std::hint::black_box(1), 1)), 0);
 }
 
-/// The rules of a small site: methods, paths, headers and cookies decide, a field is set on hits.
-const RULES: &str = "\
-cache edge
-    memory 8m
-frontend web
-    bind 127.0.0.1:0
-    acl static path_beg /static/ /assets/
-    acl picture path_end -i .jpg .png
-    acl signed_in req.cook(session) -m found
-    acl odd hdr(user-agent) -m reg -i ^bad(bot)?$
-    http-request deny if { path_beg /private } || odd
-    http-request deny unless { method GET HEAD }
+/// Rules that decide by everything a request has, and edit what is delivered.
+const RULES: &str = "    acl static path_beg /static/ /assets/
+    acl picture path_end -i .jpg .png .webp
+    acl page path_reg ^/[a-z]+$
+    acl loggedin req.cook(session) -m found
+    acl local src 127.0.0.0/8 ::1
+    acl mobile req.hdr(User-Agent) -m sub -i mobile
+    http-request deny if { path_beg /private } !local
+    http-request set-var(txn.kind) str(page) if page
+    http-request deny if { req.hdr(X-Bad) -m found }
+    http-request del-header X-Secret
     http-response set-header X-Served-By tidegate
-    use_backend other if { hdr(host) -m dom never.example }
-    cache-rule assets ttl 1h if static || picture
-    cache-rule pages ttl auto if !signed_in
-    default_backend site
-backend site
-    server s1 127.0.0.1:1
-backend other
-    server s1 127.0.0.1:1
-";
+    http-response del-header X-Powered-By
+    cache-rule assets ttl 1h if static or picture
+    cache-rule mobile ttl 1m key host path hdr(X-Device) if mobile
+    cache-rule rest ttl auto if !loggedin";
 
-const HEAD: &[u8] =
-    b"GET /a/page?x=1 HTTP/1.1\r\nHost: Site.Example:8080\r\nUser-Agent: Mozilla/5.0 (X11; Linux x86_64)\r\n\
-    Accept: text/html,application/xhtml+xml;q=0.9,*/*;q=0.8\r\nAccept-Language: de,en;q=0.5\r\n\
-    Accept-Encoding: gzip, deflate, br\r\nCookie: theme=dark; lang=de\r\nConnection: keep-alive\r\n\r\n";
+/// What a browser sends.
+const HIT: &[u8] = b"GET /page?id=12 HTTP/1.1\r\nHost: t.example\r\n\
+    User-Agent: Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0\r\n\
+    Accept: text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8\r\n\
+    Accept-Language: en-GB,en;q=0.5\r\nAccept-Encoding: gzip, deflate, br\r\nCookie: theme=dark; seen=1\r\n\
+    Upgrade-Insecure-Requests: 1\r\nSec-Fetch-Dest: document\r\nConnection: keep-alive\r\n\r\n";
 
-/// A server whose response is fresh for an hour, and what a fill for `RULES` makes of it.
-struct Stored {
-    request: Request,
-    rule: u64,
-    sent: bool,
-}
+/// Nothing that these rules ask for.
+struct Nowhere;
 
-impl Source for Stored {
-    async fn head(&mut self) -> Result<Head, Failure> {
-        let lines = [("Cache-Control", "max-age=3600"), ("Vary", "Accept-Encoding"), ("Content-Length", "5")];
-        let fields = lines.into_iter().collect();
-        Ok(Head::Final(Response { framing: Framing::Length(5), fields, ..Response::new(200) }))
-    }
-
-    fn judge(&mut self, response: Response) -> Judgement {
-        let now = clock::now();
-        let Storable::Yes(freshness) = storable(&self.request, &response, &Terms::default(), now, now) else {
-            panic!("not storable");
-        };
-        Judgement::Store(Box::new(Draft {
-            request: self.request.clone(),
-            url: b"http://site.example:8080/a/page?x=1".to_vec(),
-            vary: Vary::of(&response.fields),
-            head: response,
-            freshness,
-            tags: Vec::new(),
-            rule: self.rule,
-            key: None,
-        }))
-    }
-
-    async fn body(&mut self) -> Result<Piece, Failure> {
-        match std::mem::replace(&mut self.sent, true) {
-            false => Ok(Piece::Data("hello".into())),
-            true => Ok(Piece::End(None)),
-        }
-    }
-}
-
-/// Stores the response to `HEAD` as a fill would.
-async fn store(snapshot: &Snapshot, frontend: Id<Frontend>, client: &Client, scratch: &mut Scratch) {
-    let mut request = Request::default();
-    parse::parse(HEAD, false, &mut request).unwrap().unwrap();
-    let mut plan = Plan::decide(snapshot, frontend, client, &mut request, clock::both(), scratch);
-    let Route::Fetch(candidates) = plan.route.clone() else { panic!("{:?}", plan.route) };
-    let rule = snapshot.cache_rule(candidates[0]).unwrap();
-    write_key(rule, &mut plan, client, &mut request, scratch);
-    let options =
-        FillOptions { wait: None, finish_percent: 0, finish_bytes: 0, abandon: false, max_object_size: 1 << 20 };
-    let source = || Stored { request: request.clone(), rule: rule.fingerprint, sent: false };
-    let (mut reader, _) = snapshot.store_of(rule).unwrap().fetch(&scratch.key, &request, options, source);
-    while !matches!(reader.body().await.unwrap(), Piece::End(_)) {}
-}
-
-#[test]
-fn a_hit_allocates_nothing() {
-    let loaded = lang::load(vec![("site.cfg".to_owned(), RULES.into())], &Nothing, false);
-    let config = loaded.config.unwrap_or_else(|| panic!("{:#?}", loaded.diagnostics));
-    let shared = Shared::new(config, Arc::new(Ops::new(Arc::new(Metrics::new())))).unwrap();
-    let (snapshot, frontend, client) = (shared.snapshot(), Id::new(0), Client::default());
-    let (mut scratch, mut request, mut wire) = (Scratch::default(), Request::default(), Wire::default());
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(store(&snapshot, frontend, &client, &mut scratch));
-    let mut hit = || {
-        wire.clear();
-        parse::parse(HEAD, false, &mut request).unwrap().unwrap();
-        let mut plan = Plan::decide(&snapshot, frontend, &client, &mut request, clock::both(), &mut scratch);
-        let ending = from_memory(&snapshot, &mut plan, &client, &mut request, &mut scratch, b"", &mut wire).unwrap();
-        let series = snapshot.frontend_state(frontend).unwrap().requests(ending.rule);
-        series.count(ending.outcome, ending.reason);
-        assert_eq!(ending.status, 200);
-    };
-    // The first hits make the room that later ones reuse, and the head as the rules deliver it.
-    (0..3).for_each(|_| hit());
-    assert_eq!(count(|| (0..100).for_each(|_| hit())), 0);
-    let text = String::from_utf8(wire.head.clone()).unwrap();
-    assert!(text.starts_with("HTTP/1.1 200 OK\r\n") && text.ends_with("\r\n\r\nhello"), "{text}");
-    assert!(text.contains("X-Served-By: tidegate\r\n"), "{text}");
-}
-
-/// An outside without files and variables.
-struct Nothing;
-
-impl Outside for Nothing {
-    fn read(&self, _: &str) -> std::io::Result<Vec<u8>> {
-        Err(std::io::ErrorKind::NotFound.into())
+impl Outside for Nowhere {
+    fn read(&self, _: &str) -> io::Result<Vec<u8>> {
+        Err(io::ErrorKind::NotFound.into())
     }
 
     fn var(&self, _: &str) -> Option<String> {
         None
     }
+}
+
+fn load(text: String) -> Config {
+    let loaded = lang::load(vec![("site.cfg".to_owned(), text.into_bytes())], &Nowhere, false);
+    let found = lang::render(&loaded, false);
+    loaded.config.unwrap_or_else(|| panic!("{found}"))
+}
+
+/// A connection's room, and what it sees.
+struct Connection {
+    snapshot: Arc<Snapshot>,
+    client: Client,
+    request: Request,
+    scratch: Scratch,
+    wire: Wire,
+}
+
+impl Connection {
+    /// Parses the head and runs the rules.
+    fn decide(&mut self, head: &[u8]) -> Plan {
+        let parsed = parse(head, false, &mut self.request);
+        assert!(matches!(parsed, Ok(Some((_, size))) if size == head.len()));
+        let clock = (clock::now(), Instant::now());
+        Plan::decide(&self.snapshot, Id::new(0), &self.client, &mut self.request, clock, &mut self.scratch)
+    }
+
+    /// Answers from memory and counts it.
+    fn hit(&mut self, head: &[u8]) -> Option<Ending> {
+        let mut plan = self.decide(head);
+        let Self { snapshot, client, request, scratch, wire, .. } = self;
+        wire.clear();
+        let ending = shortcut::from_memory(snapshot, &mut plan, client, request, scratch, b"", wire)?;
+        let state = snapshot.frontend_state(Id::new(0)).expect("a frontend");
+        state.metrics.requests.add(1);
+        state.metrics.duration.observe(Duration::from_micros(5));
+        state.requests(ending.rule).count(ending.outcome, ending.reason);
+        Some(ending)
+    }
+
+    /// Has the origin's answer stored.
+    async fn fill(&mut self, head: &[u8]) {
+        let mut plan = self.decide(head);
+        let Route::Fetch(candidates) = plan.route.clone() else { panic!("not to be fetched: {:?}", plan.route) };
+        let rule = self.snapshot.cache_rule(candidates[0]).expect("a rule");
+        let store = self.snapshot.store_of(rule).expect("a store").clone();
+        write_key(rule, &mut plan, &self.client, &mut self.request, &mut self.scratch);
+        let options = FillOptions {
+            wait: Some(Duration::from_secs(5)),
+            finish_percent: 0,
+            finish_bytes: 0,
+            abandon: false,
+            max_object_size: 1 << 20,
+        };
+        let (snapshot, client) = (self.snapshot.clone(), Arc::new(self.client.clone()));
+        let request = self.request.clone();
+        let source = || fetch::Origin::new(Pool::new(), snapshot, plan, candidates, client, request, None);
+        let fetched = store.fetch(&self.scratch.key, &self.request, options, Seen::Whatever, source);
+        let (mut reader, _) = fetched.expect("a fill");
+        reader.head().await.expect("a head");
+        while !matches!(reader.body().await.expect("a body"), Piece::End(_)) {}
+    }
+}
+
+#[test]
+fn a_hit_allocates_nothing() {
+    let fields = "Cache-Control: max-age=600\nVary: Accept-Encoding\nX-Powered-By: old\nETag: \"v1\"";
+    let origin = Origin::fixed(fields, "hello");
+    let config = load(site(origin.address, RULES));
+    let shared = Shared::new(config, Arc::new(Ops::new(Arc::new(Metrics::new())))).unwrap();
+    let mut connection = Connection {
+        snapshot: shared.snapshot(),
+        client: Client { src: Some("127.0.0.1:5".parse().unwrap()), dst: None, tls: None },
+        request: Request::default(),
+        scratch: Scratch::default(),
+        wire: Wire::default(),
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(connection.fill(HIT));
+    for _ in 0..3 {
+        let ending = connection.hit(HIT).expect("a hit");
+        assert_eq!((ending.status, ending.outcome), (200, Outcome::Hit));
+    }
+    let answer = String::from_utf8_lossy(&connection.wire.head).into_owned();
+    assert!(answer.contains("X-Served-By: tidegate") && answer.ends_with("\r\n\r\nhello"), "{answer}");
+    assert!(!answer.contains("X-Powered-By"), "{answer}");
+    for _ in 0..10 {
+        assert_eq!(count(|| assert!(connection.hit(HIT).is_some())), 0);
+    }
+    assert_eq!(origin.count(), 1);
 }
