@@ -1,15 +1,8 @@
 //! `check`, and other words of the command line.
 
-use std::{
-    fs,
-    io::{BufRead, BufReader},
-    process::Stdio,
-};
+use std::fs;
 
-use crate::harness::{
-    Client,
-    gateway::{binary, run, send},
-};
+use crate::harness::gateway::run;
 
 const GOOD: &str = "frontend web\n    bind 127.0.0.1:0\n    default_backend b\nbackend b\n    server s 127.0.0.1:1\n";
 
@@ -82,27 +75,4 @@ fn help_names_every_command() {
     }
     assert!(run(&["--version"]).status.success());
     assert!(!run(&["nonsense"]).status.success());
-}
-
-#[test]
-fn the_demo_serves_its_site_and_ends_with_ctrl_c() {
-    let ports = [free_port(), free_port()];
-    let mut child = binary()
-        .args(["demo", "--port", &ports[0].to_string(), "--admin-port", &ports[1].to_string()])
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let mut stdout = BufReader::new(child.stdout.take().unwrap()).lines();
-    assert!(stdout.any(|line| line.unwrap().contains("curl")), "it prints what to try");
-    crate::harness::eventually("the demo answers", || std::net::TcpStream::connect(("127.0.0.1", ports[0])).is_ok());
-    let mut client = Client::connect(([127, 0, 0, 1], ports[0]).into());
-    assert_eq!(client.get_with("/", "Host: 127.0.0.1").status, 200);
-    send(child.id(), libc::SIGINT);
-    crate::harness::eventually("the demo ends", || child.try_wait().unwrap().is_some());
-}
-
-fn free_port() -> u16 {
-    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }

@@ -17,6 +17,7 @@ mod command_line;
 mod conditional;
 mod connection;
 mod counters;
+mod demo;
 mod differential;
 mod errors;
 mod fill;
