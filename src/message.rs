@@ -382,6 +382,13 @@ impl Request {
     }
 }
 
+/// Printable ASCII without what makes a target mean two things: `#` would begin a fragment, which is no
+/// part of a request target; backslash, quotes and angle brackets are read in different ways by different
+/// servers. Of the rest of what RFC 3986 keeps out of URIs, browsers send `{`, `|`, `}` and `^` in queries.
+pub const fn is_target_byte(byte: u8) -> bool {
+    matches!(byte, 0x21..=0x7e) && !matches!(byte, b'"' | b'#' | b'<' | b'>' | b'\\' | b'`')
+}
+
 /// A response's head.
 #[derive(Clone, Debug, Default)]
 pub struct Response {

@@ -93,6 +93,11 @@ pub enum Judgement {
     Store(Box<Draft>),
     /// The stored object was confirmed; this is its freshened head (the body is kept).
     Freshen(Box<Draft>, Arc<Object>),
+    /// The stored object was confirmed, for the first reader alone: this is the head it gets, with the stored
+    /// body; nothing is stored. The others as with `Private`.
+    Confirmed(Box<Response>, Arc<Object>, &'static str),
+    /// It is the first reader's alone because of what that one's request carries: it says nothing of the key.
+    Alone(Box<Response>, &'static str),
     /// It is the first reader's alone; the others go on their own, and so does for a while whoever asks for
     /// the same key.
     Private(Box<Response>, &'static str),
@@ -121,6 +126,8 @@ pub trait Source: Send + 'static {
 pub struct FillOptions {
     /// How long followers wait for the head; `None`: they don't join at all.
     pub wait: Option<Duration>,
+    /// The request carries what may make its response its own (credentials, cookies): it leads no refresh.
+    pub alone: bool,
     /// Goes on to the end without readers when this share of an announced length has arrived (percent; 0 always) …
     pub finish_percent: u8,
     /// … or when at most this many bytes are missing.

@@ -145,6 +145,7 @@ impl Source for Scripted {
 
 const FINISH: FillOptions = FillOptions {
     wait: Some(Duration::from_secs(30)),
+    alone: false,
     finish_percent: 0,
     finish_bytes: 0,
     abandon: false,

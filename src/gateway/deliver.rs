@@ -19,7 +19,7 @@ use super::{
 use crate::{
     cache::{
         Object, Seen, Store,
-        fill::{Arrival, Failure, FillOptions, Joined, Piece, Reader},
+        fill::{Arrival, Failure, FailureKind, FillOptions, Joined, Piece, Reader},
     },
     config::{CacheRule, FillMode, Id},
     message::{Framing, Request, Response},
@@ -30,6 +30,7 @@ use crate::{
         range::{Part, part},
         reuse::{only_if_cached, usable_on_error},
         status::{Forward, Status},
+        storable::cookie_at_risk,
         validator::{Precondition, not_modified, precondition},
     },
     rule::{Answer, Client},
@@ -148,9 +149,10 @@ impl<R: Reply> Delivery<'_, R> {
         store.fetch(&scratch.key, &self.request, options, seen, || self.origin(candidates, stored.cloned()))
     }
 
-    /// Refreshes a stale object while it is served; nobody waits for it.
+    /// Refreshes a stale object while it is served; nobody waits for it. A request whose answer may be its
+    /// own alone leaves that to the next one.
     fn refresh(&mut self, candidates: &Candidates, stored: &Stored, scratch: &mut Scratch) {
-        if let Some((store, options)) = self.fill_of(candidates, scratch) {
+        if let Some((store, options)) = self.fill_of(candidates, scratch).filter(|(_, options)| !options.alone) {
             let origin = || self.origin(candidates, Some(stored.object.clone()));
             store.refresh(&scratch.key, &self.request, options, origin);
         }
@@ -161,7 +163,8 @@ impl<R: Reply> Delivery<'_, R> {
         let rule = candidates.first().and_then(|&id| self.snapshot.cache_rule(id))?;
         let store = self.snapshot.store_of(rule)?.clone();
         write_key(rule, &mut self.plan, self.client, &mut self.request, scratch);
-        let alone = self.request.fields.has("authorization") && !rule.terms.ignore.authorization;
+        let alone = (self.request.fields.has("authorization") && !rule.terms.ignore.authorization)
+            || cookie_at_risk(&self.request, &rule.terms);
         let limit = self.snapshot.config.stores.get(rule.store.index()).map_or(0, |store| store.max_object_size);
         Some((store, options(rule, limit, alone)))
     }
@@ -194,7 +197,13 @@ impl<R: Reply> Delivery<'_, R> {
             };
             match arrival {
                 Ok(Arrival::Interim(head)) => self.reply.interim(&head).await?,
+                Ok(Arrival::NotForYou(SERVER_ERROR)) if stale.is_some() => {
+                    return self.failed(&server_error(), stale).await;
+                }
                 Ok(Arrival::NotForYou(reason)) => return Ok(Flow::Pass(Bypass::NotShared(reason))),
+                Ok(Arrival::Head { reason: Some(SERVER_ERROR), .. }) if stale.is_some() => {
+                    return self.failed(&server_error(), stale).await;
+                }
                 Ok(Arrival::Head { head, freshness, stored, reason, revalidated }) => {
                     let arrived = Arrived { freshness, stored, reason, revalidated };
                     let how = self.how(candidates, forward, joined, &arrived);
@@ -389,6 +398,14 @@ impl<R: Reply> Delivery<'_, R> {
     }
 }
 
+/// The word of a fill whose response is a server's error while something stale may be served instead.
+const SERVER_ERROR: &str = "server-error";
+
+/// A server's error as a failure, for when not even stale can be served any more.
+fn server_error() -> Failure {
+    Failure::new(FailureKind::Protocol, "the server answered with an error")
+}
+
 /// What a fill said with its head.
 struct Arrived {
     freshness: Option<Freshness>,
@@ -404,5 +421,5 @@ fn options(rule: &CacheRule, max_object_size: u64, alone: bool) -> FillOptions {
         FillMode::Abandon => (100, 0, true),
         FillMode::FinishIf { percent, bytes } => (percent, bytes, false),
     };
-    FillOptions { wait: rule.wait.filter(|_| !alone), finish_percent, finish_bytes, abandon, max_object_size }
+    FillOptions { wait: rule.wait.filter(|_| !alone), alone, finish_percent, finish_bytes, abandon, max_object_size }
 }

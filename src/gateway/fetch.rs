@@ -23,6 +23,7 @@ use crate::{
     message::{Request, Response},
     policy::{
         head::stored_head,
+        reuse::usable_on_error,
         storable::{Storable, storable},
         validator::{freshen, make_conditional, selects},
         variant::Vary,
@@ -173,39 +174,73 @@ impl Origin {
         let received = clock::now();
         let arena = Bump::new();
         hop::strip(&mut response.fields);
+        // What is stored has been edited; of a confirmation, only what it brings.
+        self.edit(&mut response, &arena);
         if let Some(stored) = &confirmed {
             response = freshen(&stored.head, &response);
         }
-        self.edit(&mut response, &arena);
-        let Some(id) = self.rule_for(&mut response, &arena) else {
-            return Judgement::Private(Box::new(response), "no-rule");
-        };
-        let Some(rule) = self.snapshot.clone().cache_rule(id).cloned() else {
-            return Judgement::Private(Box::new(response), "no-rule");
-        };
-        let first = self.candidates.first().and_then(|&id| self.snapshot.cache_rule(id)).map(|rule| rule.store);
-        if first != Some(rule.store) {
-            return Judgement::Private(Box::new(response), "other-store");
+        let failed = confirmed.is_none() && matches!(response.status, 500 | 502 | 503 | 504);
+        if failed && self.stored.as_ref().is_some_and(|stored| usable_on_error(&stored.freshness, received)) {
+            return Judgement::ServerError(Box::new(response));
         }
-        let freshness = match storable(&self.request, &response, &rule.terms, self.requested, received) {
+        match (self.draft(&mut response, confirmed.as_deref(), received, &arena), confirmed) {
+            (Ok(draft), Some(stored)) => Judgement::Freshen(Box::new(draft), stored),
+            (Ok(draft), None) => Judgement::Store(Box::new(draft)),
+            (Err(refused), Some(stored)) => Judgement::Confirmed(Box::new(response), stored, refused.word),
+            (Err(refused), None) if refused.of_the_request => Judgement::Alone(Box::new(response), refused.word),
+            (Err(refused), None) => Judgement::Private(Box::new(response), refused.word),
+        }
+    }
+
+    /// What is to be stored of a response; else the word for why nothing is.
+    fn draft(
+        &mut self,
+        response: &mut Response,
+        confirmed: Option<&Object>,
+        received: Timestamp,
+        arena: &Bump,
+    ) -> Result<Draft, Refused> {
+        let id = self.rule_for(response, arena).ok_or(Refused::by_rules("no-rule"))?;
+        let snapshot = self.snapshot.clone();
+        let rule = snapshot.cache_rule(id).ok_or(Refused::by_rules("no-rule"))?;
+        let first = self.candidates.first().and_then(|&id| snapshot.cache_rule(id)).map(|rule| rule.store);
+        if first != Some(rule.store) {
+            return Err(Refused::by_rules("other-store"));
+        }
+        let freshness = match storable(&self.request, response, &rule.terms, self.requested, received) {
             Storable::Yes(freshness) => freshness,
-            Storable::No(reason) => return Judgement::Private(Box::new(response), reason.as_str()),
+            Storable::No(reason) => {
+                return Err(Refused { word: reason.as_str(), of_the_request: reason.is_of_the_request() });
+            }
         };
-        let vary = if rule.terms.ignore.vary { Vary::None } else { Vary::of(&response.fields) };
-        let draft = Draft {
-            tags: self.take_tags(id, &mut response, &arena),
+        let mut tags = self.take_tags(id, response, arena);
+        if let Some(stored) = confirmed.filter(|_| tags.is_empty()) {
+            // The fields that named them were not stored; a 304 need not repeat them.
+            tags.extend(stored.tags().map(Box::from));
+        }
+        Ok(Draft {
+            tags,
             key: self.key_of(id),
             request: self.request.clone(),
             url: self.url.clone(),
             freshness,
-            vary,
+            vary: if rule.terms.ignore.vary { Vary::None } else { Vary::of(&response.fields) },
             rule: rule.fingerprint,
-            head: stored_head(&response, &rule.terms.ignore, received),
-        };
-        match confirmed {
-            Some(stored) => Judgement::Freshen(Box::new(draft), stored),
-            None => Judgement::Store(Box::new(draft)),
-        }
+            head: stored_head(response, &rule.terms.ignore, received),
+        })
+    }
+}
+
+/// Why a response is not stored.
+struct Refused {
+    word: &'static str,
+    /// Because of what this one request carries.
+    of_the_request: bool,
+}
+
+impl Refused {
+    const fn by_rules(word: &'static str) -> Self {
+        Self { word, of_the_request: false }
     }
 }
 

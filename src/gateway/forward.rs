@@ -28,16 +28,19 @@ pub fn for_pass(snapshot: &Snapshot, plan: &Plan, client: &Client, request: &Req
     head
 }
 
-/// Adds what the frontend's, else the backend's `option forwardfor` says.
+/// Adds what `option forwardfor` of frontend and backend say together, as HAProxy does: the backend's field
+/// name wins, `if-none` counts when no side says otherwise, and either's `except` excepts.
 pub fn add_forwarded_for(snapshot: &Snapshot, plan: &Plan, client: &Client, fields: &mut Fields) {
     let frontend = snapshot.frontend(plan.frontend).and_then(|frontend| frontend.forwardfor.as_ref());
-    let backend = || plan.backend.and_then(|id| snapshot.backend(id)).and_then(|backend| backend.forwardfor.as_ref());
-    let Some(option) = frontend.or_else(backend) else { return };
+    let backend = plan.backend.and_then(|id| snapshot.backend(id)).and_then(|backend| backend.forwardfor.as_ref());
+    let Some(named) = backend.or(frontend) else { return };
     let Some(address) = client.src.map(|src| src.ip()) else { return };
-    if option.if_none && fields.has(&option.header) || excepted(option, address) {
+    let mut options = [frontend, backend].into_iter().flatten();
+    let if_none = options.clone().all(|option| option.if_none);
+    if if_none && fields.has(&named.header) || options.any(|option| excepted(option, address)) {
         return;
     }
-    fields.append(option.header.as_bytes(), address.to_canonical().to_string().as_bytes());
+    fields.append(named.header.as_bytes(), address.to_canonical().to_string().as_bytes());
 }
 
 fn excepted(option: &ForwardFor, address: IpAddr) -> bool {

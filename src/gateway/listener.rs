@@ -8,7 +8,7 @@ use std::{
     future::{Future, poll_fn},
     io,
     net::SocketAddr,
-    os::unix::net::UnixListener as StdUnixListener,
+    os::unix::{fs::FileTypeExt, net::UnixListener as StdUnixListener},
     path::Path,
     pin::pin,
     sync::{
@@ -165,10 +165,11 @@ fn tcp_socket(address: SocketAddr, only_v6: bool, share: bool) -> io::Result<soc
 }
 
 fn bind_unix(path: &Path, workers: usize) -> io::Result<(BindAddress, Vec<RawListener>)> {
-    // A socket file outlives its process; when nobody answers there, it is stale.
+    // A socket file outlives its process; when nobody answers there, it is stale. No other file is touched.
+    let is_socket = std::fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket());
     match std::os::unix::net::UnixStream::connect(path) {
         Ok(_) => return Err(io::ErrorKind::AddrInUse.into()),
-        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => std::fs::remove_file(path)?,
+        Err(error) if is_socket && error.kind() == io::ErrorKind::ConnectionRefused => std::fs::remove_file(path)?,
         Err(_) => {}
     }
     let listener = StdUnixListener::bind(path)?;
@@ -337,8 +338,11 @@ impl Listener {
     /// Starts a connection as soon as `maxconn` allows. Meanwhile nothing more is accepted, so clients
     /// wait in the kernel's queue rather than being turned away.
     async fn admit(&mut self, accepted: Accepted) {
+        // The frontend's place first: one that is full must not hold places that others could use.
+        let Some(limit) = self.target().map(|target| target.limit.clone()) else { return };
+        let frontend = limit.take().await;
+        let permits = (self.limits.global().take().await, frontend);
         let Some(target) = self.target() else { return };
-        let permits = (self.limits.global().take().await, target.limit.take().await);
         let life = Arc::new(Life::new(self.connections.draining.clone()));
         let context = self.context.clone();
         let serving = life.clone();

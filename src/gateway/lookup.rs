@@ -15,6 +15,7 @@ use crate::{
         key::{self, HostRule},
         reuse::{Reuse, Why, reuse},
         status::Forward,
+        storable::answers_cookie,
     },
     rule::{Client, Sample, Txn},
 };
@@ -78,7 +79,8 @@ pub fn lookup(
     Found::Nothing(forward)
 }
 
-/// What may be done with `object`; `None` when none of the request's rules stored it.
+/// What may be done with `object`; `None` when none of the request's rules stored it, or the request's cookies
+/// keep it from a response that was stored for clients without.
 fn judge(
     snapshot: &Snapshot,
     plan: &Plan,
@@ -91,6 +93,9 @@ fn judge(
         .copied()
         .find(|&id| snapshot.cache_rule(id).is_some_and(|rule| rule.fingerprint == object.rule))?;
     let rule = snapshot.cache_rule(id)?;
+    if !answers_cookie(request, &object.head, &rule.terms) {
+        return None;
+    }
     let stored = |object| Stored { object, rule: id };
     Some(match reuse(&object.freshness, request, &rule.terms, plan.now) {
         Reuse::Fresh { age, ttl } => Found::Fresh(stored(object), Remaining { age, ttl: seconds(ttl) }),

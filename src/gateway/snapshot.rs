@@ -64,6 +64,9 @@ impl Snapshot {
     /// # Errors
     /// A certificate that cannot be used, with its file and the line that names it.
     fn new(generation: u64, config: Config, ops: &Ops) -> Result<Self, String> {
+        if config.frontends.iter().all(|frontend| frontend.binds.is_empty()) {
+            return Err("there is nothing to listen on: no frontend with a bind".to_owned());
+        }
         let metrics = ops.metrics();
         let mut frontends = Vec::with_capacity(config.frontends.len());
         for frontend in &config.frontends {

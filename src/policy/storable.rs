@@ -54,6 +54,11 @@ pub enum Reason {
 }
 
 impl Reason {
+    /// Whether it lies in what the request carries, not in the response: another client's may be stored.
+    pub const fn is_of_the_request(self) -> bool {
+        matches!(self, Self::Authorization | Self::Cookie | Self::RequestNoStore)
+    }
+
     /// The word for it, lower case with hyphens.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -140,6 +145,24 @@ fn sharing_forbidden(request: &Request, response: &Response, terms: &Terms, cont
         return Some(Reason::VaryAny);
     }
     None
+}
+
+/// Whether the request's `Cookie` may have shaped a response that a fixed lifetime would share: nothing but the
+/// response's own word (`public`, `s-maxage`) makes it everyone's then.
+pub fn cookie_at_risk(request: &Request, terms: &Terms) -> bool {
+    !matches!(terms.ttl, Ttl::Auto { .. })
+        && !terms.cookie_in_key
+        && !terms.ignore.cookie
+        && request.fields.has("cookie")
+}
+
+/// Whether a response to `request` without such a risk may answer it all the same (see [`cookie_at_risk`]).
+pub fn answers_cookie(request: &Request, response: &Response, terms: &Terms) -> bool {
+    if !cookie_at_risk(request, terms) || fixed_lifetime(response.status, terms).is_none() {
+        return true;
+    }
+    let control = CacheControl::of(&response.fields);
+    control.public || control.s_maxage.is_some()
 }
 
 /// Whether a `Set-Cookie` would be stored: there is one, and no qualified directive drops it.

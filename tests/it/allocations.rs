@@ -168,6 +168,7 @@ impl Connection {
         write_key(rule, &mut plan, &self.client, &mut self.request, &mut self.scratch);
         let options = FillOptions {
             wait: Some(Duration::from_secs(5)),
+            alone: false,
             finish_percent: 0,
             finish_bytes: 0,
             abandon: false,

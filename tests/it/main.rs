@@ -15,6 +15,7 @@ mod cases;
 mod collapse;
 mod command_line;
 mod conditional;
+mod confirmed;
 mod connection;
 mod counters;
 mod demo;

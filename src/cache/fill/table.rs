@@ -99,7 +99,10 @@ impl Table {
     /// A response of `key` is shared after all.
     pub(in crate::cache) fn set_together(&self, key: &[u8]) {
         let hash = self.hasher.hash_one(key);
-        self.lock().since.remove(&hash);
+        let mut apart = self.lock();
+        if apart.since.remove(&hash).is_some() {
+            apart.order.retain(|&other| other != hash);
+        }
     }
 
     /// Whether a response of `key` was private a short while ago.

@@ -44,10 +44,15 @@ pub(in crate::cache) async fn run<S: Source>(ending: Ending, mut source: S) {
             // Nobody waits for this; what comes of it is the source's affair.
             let _ = tokio::time::timeout(DRAIN, source.body()).await;
         }
+        Judgement::Confirmed(response, old, reason) => {
+            let mut body = Stored(old.body.chunks.clone().into_iter());
+            relay(fill, &mut body, *response, reason).await;
+        }
         Judgement::Private(response, reason) => {
             fill.store.table().set_apart(&fill.key);
             relay(fill, &mut source, *response, reason).await;
         }
+        Judgement::Alone(response, reason) => relay(fill, &mut source, *response, reason).await,
         Judgement::ServerError(response) => relay(fill, &mut source, *response, "server-error").await,
     }
 }
@@ -104,6 +109,23 @@ async fn relay<S: Source>(fill: &Fill, source: &mut S, response: Response, reaso
     match growth.body(source).await {
         Ok((trailers, _)) => fill.finish(trailers, None, None),
         Err(failure) => fill.fail(failure, None),
+    }
+}
+
+/// A stored body in the place of a server's.
+struct Stored(std::vec::IntoIter<Bytes>);
+
+impl Source for Stored {
+    async fn head(&mut self) -> Result<Head, Failure> {
+        Err(Failure::new(FailureKind::Protocol, "a stored body has no head"))
+    }
+
+    fn judge(&mut self, response: Response) -> Judgement {
+        Judgement::Private(Box::new(response), "stored")
+    }
+
+    async fn body(&mut self) -> Result<Piece, Failure> {
+        Ok(self.0.next().map_or(Piece::End(None), Piece::Data))
     }
 }
 

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use super::parse::Refusal;
+use crate::message;
 
 /// Longest request target read, in bytes.
 pub const MAX_TARGET: usize = 32 * 1024;
@@ -30,7 +31,7 @@ pub fn target<'t>(method: &[u8], received: &'t [u8]) -> Result<Target<'t>, Refus
     if method == b"CONNECT" {
         return Err(Refusal::new(501, "tunnels are not made here"));
     }
-    if !received.iter().all(|&byte| is_target_byte(byte)) {
+    if !received.iter().all(|&byte| message::is_target_byte(byte)) {
         return Err(BAD_TARGET);
     }
     match received {
@@ -58,13 +59,6 @@ fn absolute<'t>(method: &[u8], received: &'t [u8]) -> Result<Target<'t>, Refusal
 fn after_scheme<'t>(received: &'t [u8], scheme: &[u8]) -> Option<&'t [u8]> {
     let (start, rest) = received.split_at_checked(scheme.len())?;
     start.eq_ignore_ascii_case(scheme).then_some(rest)
-}
-
-/// Printable ASCII without what makes a target mean two things: `#` would begin a fragment, which is no
-/// part of a request target; backslash, quotes and angle brackets are read in different ways by different
-/// servers. Of the rest of what RFC 3986 keeps out of URIs, browsers send `{`, `|`, `}` and `^` in queries.
-pub const fn is_target_byte(byte: u8) -> bool {
-    matches!(byte, 0x21..=0x7e) && !matches!(byte, b'"' | b'#' | b'<' | b'>' | b'\\' | b'`')
 }
 
 #[cfg(test)]

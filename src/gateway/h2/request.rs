@@ -44,7 +44,7 @@ pub(super) fn convert(parts: &Parts, ended: bool, https: bool) -> Result<Request
 fn target(parts: &Parts) -> Result<&str, u16> {
     let target = parts.uri.path_and_query().map(http::uri::PathAndQuery::as_str).ok_or(400_u16)?;
     let formed = target.starts_with('/') || (target == "*" && parts.method == Method::OPTIONS);
-    let clean = target.bytes().all(crate::gateway::h1::target::is_target_byte);
+    let clean = target.bytes().all(crate::message::is_target_byte);
     if formed && clean { Ok(target) } else { Err(400) }
 }
 

@@ -74,9 +74,9 @@ pub fn is_token(text: &[u8]) -> bool {
     !text.is_empty() && text.iter().all(is)
 }
 
-/// The text with blanks and controls as `%HH`: they would end the target (RFC 9112 §3.2).
+/// The text with what no target may hold as `%HH`, so that key and server see one target (RFC 9112 §3.2).
 fn sendable<'t>(text: &'t [u8], arena: &'t Bump) -> &'t [u8] {
-    let breaks = |byte: u8| byte == b' ' || byte.is_ascii_control();
+    let breaks = |byte: u8| !crate::message::is_target_byte(byte);
     if !text.iter().any(|&byte| breaks(byte)) {
         return text;
     }
