@@ -72,8 +72,15 @@ pub(super) fn unknown_fetch(scope: &mut Scope<'_>, word: &Word, call: &Call) {
         Some((plain, method)) if fetch::find(plain.as_bytes(), false).is_some() => finding
             .help(format!("suffix forms are for ACLs: `{plain}` gives the value, `-m {}` matches it", method.word())),
         _ => {
-            let names = fetch::rows().flat_map(|row| row.names).copied().chain(known::fetches());
-            finding.did_you_mean(suggest::nearest(&name, names))
+            let plain = fetch::rows().flat_map(|row| row.names).copied();
+            let forms: Vec<String> = fetch::rows()
+                .filter(|row| row.output == crate::rule::Type::Str)
+                .flat_map(|row| row.names)
+                .flat_map(|name| Method::SUFFIXES.iter().map(move |(suffix, _)| format!("{name}{suffix}")))
+                .collect();
+            let nearest = suggest::nearest(&name, plain.chain(known::fetches()));
+            let form = || suggest::nearest(&name, forms.iter().map(String::as_str));
+            finding.did_you_mean(nearest.or_else(form))
         }
     };
     scope.report(finding);
