@@ -138,3 +138,14 @@ fn a_kept_connection_that_the_origin_closes_costs_no_request() {
     }
     gateway.assert_law();
 }
+
+#[test]
+fn the_backends_name_for_the_clients_address_wins() {
+    let origin = Origin::fixed("", "x");
+    let (frontend, backend) = ("    option forwardfor header X-Front", "    option forwardfor header X-Back if-none");
+    let gateway = Gateway::start(&crate::harness::rules::site_with(origin.address, "", frontend, backend));
+    gateway.client().get_with("/a", "X-Back: 192.0.2.1");
+    // `if-none` does not count, because the frontend's line says otherwise.
+    assert!(origin.last().fields.iter().any(|(name, value)| name == "X-Back" && value == "127.0.0.1"));
+    assert_eq!(origin.last().field("x-front"), None);
+}
