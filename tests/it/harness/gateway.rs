@@ -173,6 +173,18 @@ impl Gateway {
 
     /// A scrape of the metrics.
     pub fn metrics(&self) -> Metrics {
+        // A request is counted once its last byte has been sent: its client may ask before that.
+        let end = Instant::now() + Duration::from_millis(500);
+        loop {
+            let metrics = self.scrape();
+            if metrics.law().is_ok() || Instant::now() > end {
+                return metrics;
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    fn scrape(&self) -> Metrics {
         let reply = self.api("GET", "/metrics", "");
         assert_eq!(reply.status, 200);
         Metrics { text: reply.text() }
@@ -181,7 +193,7 @@ impl Gateway {
     /// Asserts the law of the counters; waits a little for requests that are just ending.
     pub fn assert_law(&self) {
         let end = Instant::now() + Duration::from_secs(5);
-        while let Err(why) = self.metrics().law() {
+        while let Err(why) = self.scrape().law() {
             assert!(Instant::now() < end, "{why}");
             thread::sleep(Duration::from_millis(20));
         }
