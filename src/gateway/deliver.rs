@@ -162,7 +162,7 @@ impl<R: Reply> Delivery<'_, R> {
     fn fill_of(&mut self, candidates: &Candidates, scratch: &mut Scratch) -> Option<(Arc<Store>, FillOptions)> {
         let rule = candidates.first().and_then(|&id| self.snapshot.cache_rule(id))?;
         let store = self.snapshot.store_of(rule)?.clone();
-        write_key(rule, &mut self.plan, self.client, &mut self.request, scratch);
+        write_key(self.snapshot, rule, &mut self.plan, self.client, &mut self.request, scratch);
         let alone = (self.request.fields.has("authorization") && !rule.terms.ignore.authorization)
             || cookie_at_risk(&self.request, &rule.terms);
         let limit = self.snapshot.config.stores.get(rule.store.index()).map_or(0, |store| store.max_object_size);

@@ -115,7 +115,7 @@ impl Origin {
     /// The first candidate whose whole condition holds for this response.
     fn rule_for(&mut self, response: &mut Response, arena: &Bump) -> Option<Id<CacheRule>> {
         let Self { snapshot, plan, candidates, client, request, .. } = self;
-        plan.with_response(client, request, response, arena, |txn| {
+        plan.with_response(snapshot, client, request, response, arena, |txn| {
             candidates.iter().copied().find(|&id| {
                 let rule = snapshot.cache_rule(id);
                 rule.is_some_and(|rule| rule.cond.as_ref().is_none_or(|cond| cond.holds(txn)))
@@ -129,7 +129,7 @@ impl Origin {
         let backend = plan.backend.and_then(|id| snapshot.backend(id)).map(|backend| &backend.cache_response);
         let frontend = snapshot.frontend(plan.frontend).map(|frontend| &frontend.cache_response);
         for rules in [backend, frontend].into_iter().flatten().filter(|rules| !rules.is_empty()) {
-            plan.with_response(client, request, response, arena, |txn| {
+            plan.with_response(snapshot, client, request, response, arena, |txn| {
                 let _ = rules.run(txn);
             });
         }
@@ -143,7 +143,7 @@ impl Origin {
         if rule.tags.is_empty() {
             TAG_FIELDS.iter().flat_map(|name| response.fields.all(name)).for_each(|line| tags::split(line, &mut found));
         }
-        plan.with_response(client, request, response, arena, |txn| {
+        plan.with_response(snapshot, client, request, response, arena, |txn| {
             for expr in &rule.tags {
                 expr.any(txn, |sample| {
                     if let Sample::Str(text) | Sample::Bin(text) = sample {
@@ -166,7 +166,7 @@ impl Origin {
         }
         let rule = self.snapshot.cache_rule(id)?;
         let mut scratch = Scratch::default();
-        write_key(rule, &mut self.plan, &self.client, &mut self.request, &mut scratch);
+        write_key(&self.snapshot, rule, &mut self.plan, &self.client, &mut self.request, &mut scratch);
         Some(scratch.key)
     }
 

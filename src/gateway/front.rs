@@ -28,7 +28,7 @@ use crate::{
     config::{ClientTimeouts, Frontend, Id, LogSink},
     message::Request,
     metrics::{FrontendMetrics, Outcome},
-    rule::{Client, Vars},
+    rule::{Client, Notes, Vars},
     time::Timestamp,
 };
 
@@ -123,6 +123,7 @@ impl View {
             now,
             started: received.into_std(),
             vars: Vars::default(),
+            notes: Notes::default(),
             route: Route::Answer(Arc::new(fault::page(refusal.status, refusal.reason)), Outcome::Refused),
         }
     }

@@ -350,8 +350,8 @@ impl Listener {
             Accepted::Tcp(stream, peer) => {
                 // Without it small answers would wait for acknowledgements; a socket that is gone tells soon.
                 let _ = stream.set_nodelay(true);
-                let client =
-                    Client { src: Some(canonical(peer)), dst: stream.local_addr().ok().map(canonical), tls: None };
+                let dst = stream.local_addr().ok().map(canonical);
+                let client = Client { src: Some(canonical(peer)), dst, ..Client::default() };
                 self.connections.start(target.serve(stream, client, context, serving, permits), life);
             }
             Accepted::Unix(stream) => {

@@ -65,7 +65,7 @@ pub fn lookup(
         let Some(rule) = snapshot.cache_rule(id) else { continue };
         let repeated = candidates.iter().take(at).any(|&earlier| same_key(snapshot, earlier, rule));
         let Some(store) = snapshot.store_of(rule).filter(|_| !repeated) else { continue };
-        write_key(rule, plan, client, request, scratch);
+        write_key(snapshot, rule, plan, client, request, scratch);
         match store.lookup(&scratch.key, request, &mut scratch.variant) {
             Lookup::Found(object) => {
                 if let Some(found) = judge(snapshot, plan, candidates, request, object) {
@@ -115,10 +115,17 @@ fn same_key(snapshot: &Snapshot, earlier: Id<CacheRule>, rule: &CacheRule) -> bo
 }
 
 /// Makes the key of `rule` for this request in `scratch.key`.
-pub fn write_key(rule: &CacheRule, plan: &mut Plan, client: &Client, request: &mut Request, scratch: &mut Scratch) {
+pub fn write_key(
+    snapshot: &Snapshot,
+    rule: &CacheRule,
+    plan: &mut Plan,
+    client: &Client,
+    request: &mut Request,
+    scratch: &mut Scratch,
+) {
     let Scratch { arena, key, .. } = scratch;
     key.clear();
-    plan.with_txn(client, request, arena, |txn| {
+    plan.with_txn(snapshot, client, request, arena, |txn| {
         for part in &rule.key {
             write_part(part, txn, key);
         }

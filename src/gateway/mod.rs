@@ -27,5 +27,6 @@ pub mod snapshot;
 pub mod streams;
 pub mod tls;
 pub mod worker;
+pub mod world;
 
 pub use server::{check, run};

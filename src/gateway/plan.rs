@@ -5,12 +5,12 @@ use std::{sync::Arc, time::Instant};
 use bumpalo::Bump;
 use smallvec::SmallVec;
 
-use super::snapshot::Snapshot;
+use super::{snapshot::Snapshot, world::World};
 use crate::{
     config::{Backend, CacheRule, Frontend, Id, SwitchTarget},
     message::{Framing, Request},
     metrics::Outcome,
-    rule::{Answer, Client, Env, RuleSet, Tri, Txn, Vars, Verdict},
+    rule::{Answer, Client, Notes, RuleSet, Tri, Txn, Vars, Verdict},
     time::Timestamp,
 };
 
@@ -27,6 +27,8 @@ pub struct Plan {
     pub started: Instant,
     /// Variables that rules have set.
     pub vars: Vars,
+    /// What rules have noted.
+    pub notes: Notes,
     /// The decision.
     pub route: Route,
 }
@@ -97,15 +99,6 @@ pub struct Scratch {
     pub variant: Vec<u8>,
 }
 
-/// The one clock reading that all rules of a request see.
-struct At(Timestamp);
-
-impl Env for At {
-    fn now(&self) -> Timestamp {
-        self.0
-    }
-}
-
 impl Plan {
     /// Runs the rules on `request`, which they edit, and decides.
     pub fn decide(
@@ -125,6 +118,7 @@ impl Plan {
             now: clock.0,
             started: clock.1,
             vars: std::mem::take(&mut scratch.vars),
+            notes: Notes::default(),
             route: Route::Pass(Bypass::NoRule),
         };
         plan.route = plan.route(snapshot, client, request, &scratch.arena);
@@ -133,12 +127,12 @@ impl Plan {
 
     fn route(&mut self, snapshot: &Snapshot, client: &Client, request: &mut Request, arena: &Bump) -> Route {
         let Some(frontend) = snapshot.frontend(self.frontend) else { return unavailable() };
-        if let Some(route) = self.ended_by(&frontend.request, client, request, arena) {
+        if let Some(route) = self.ended_by(snapshot, &frontend.request, client, request, arena) {
             return route;
         }
         self.backend = self.choose(snapshot, frontend, client, request, arena);
         let Some(backend) = self.backend.and_then(|id| snapshot.backend(id)) else { return unavailable() };
-        if let Some(route) = self.ended_by(&backend.request, client, request, arena) {
+        if let Some(route) = self.ended_by(snapshot, &backend.request, client, request, arena) {
             return route;
         }
         if let Some(bypass) = never_cached(request) {
@@ -150,11 +144,18 @@ impl Plan {
     }
 
     /// Runs one rule set; the route when that ends the request.
-    fn ended_by(&mut self, rules: &RuleSet, client: &Client, request: &mut Request, arena: &Bump) -> Option<Route> {
+    fn ended_by(
+        &mut self,
+        snapshot: &Snapshot,
+        rules: &RuleSet,
+        client: &Client,
+        request: &mut Request,
+        arena: &Bump,
+    ) -> Option<Route> {
         if rules.is_empty() {
             return None;
         }
-        match self.with_txn(client, request, arena, |txn| rules.run(txn)) {
+        match self.with_txn(snapshot, client, request, arena, |txn| rules.run(txn)) {
             Verdict::Continue => None,
             Verdict::Deny(answer) => Some(Route::Answer(Arc::new(*answer), Outcome::Refused)),
             Verdict::Answer(answer) => Some(Route::Answer(Arc::new(*answer), Outcome::Answered)),
@@ -174,7 +175,7 @@ impl Plan {
         if frontend.switches.is_empty() {
             return frontend.default_backend;
         }
-        self.with_txn(client, request, arena, |txn| {
+        self.with_txn(snapshot, client, request, arena, |txn| {
             frontend.switches.iter().filter(|switch| switch.cond.as_ref().is_none_or(|cond| cond.holds(txn))).find_map(
                 |switch| match &switch.target {
                     SwitchTarget::Backend(id) => Some(*id),
@@ -199,7 +200,7 @@ impl Plan {
         arena: &Bump,
     ) -> Candidates {
         let mut candidates = Candidates::new();
-        self.with_txn(client, request, arena, |txn| {
+        self.with_txn(snapshot, client, request, arena, |txn| {
             for &id in rules.into_iter().flatten() {
                 let Some(rule) = snapshot.cache_rule(id) else { continue };
                 match rule.cond.as_ref().map_or(Tri::True, |cond| cond.so_far(txn)) {
@@ -218,26 +219,30 @@ impl Plan {
     /// Runs `read` on this exchange as rules see it at request time.
     pub fn with_txn<T>(
         &mut self,
+        snapshot: &Snapshot,
         client: &Client,
         request: &mut Request,
         arena: &Bump,
         read: impl FnOnce(&mut Txn<'_>) -> T,
     ) -> T {
-        let env = At(self.now);
-        read(&mut Txn { client, request, response: None, vars: &mut self.vars, env: &env, arena })
+        let env = World { now: self.now, snapshot, frontend: self.frontend, backend: self.backend };
+        let (vars, notes) = (&mut self.vars, &mut self.notes);
+        read(&mut Txn { client, request, response: None, vars, notes, env: &env, arena })
     }
 
     /// Runs `read` on this exchange as rules see it once there is a response.
     pub fn with_response<T>(
         &mut self,
+        snapshot: &Snapshot,
         client: &Client,
         request: &mut Request,
         response: &mut crate::message::Response,
         arena: &Bump,
         read: impl FnOnce(&mut Txn<'_>) -> T,
     ) -> T {
-        let env = At(self.now);
-        read(&mut Txn { client, request, response: Some(response), vars: &mut self.vars, env: &env, arena })
+        let env = World { now: self.now, snapshot, frontend: self.frontend, backend: self.backend };
+        let (vars, notes) = (&mut self.vars, &mut self.notes);
+        read(&mut Txn { client, request, response: Some(response), vars, notes, env: &env, arena })
     }
 
     /// The caching rule that a request without a better answer is counted under.

@@ -20,6 +20,7 @@ use crate::{
 /// `http-response` before `http-after-response` (HAProxy manual §4.2).
 #[derive(Clone, Copy, Debug)]
 pub struct Rules<'s> {
+    snapshot: &'s Snapshot,
     sets: [Option<&'s RuleSet>; 4],
     reads_only_response: bool,
 }
@@ -39,7 +40,7 @@ impl<'s> Rules<'s> {
         let of_frontend = snapshot.frontend_state(plan.frontend);
         let reads_only_response = of_backend.is_none_or(|state| state.reads_only_response)
             && of_frontend.is_none_or(|state| state.reads_only_response);
-        Self::filled(sets, reads_only_response)
+        Self::filled(snapshot, sets, reads_only_response)
     }
 
     /// Those of a response of our own: `http-after-response` alone.
@@ -52,11 +53,11 @@ impl<'s> Rules<'s> {
             backend.map(|backend| &backend.after_response),
             frontend.map(|frontend| &frontend.after_response),
         ];
-        Self::filled(after, false)
+        Self::filled(snapshot, after, false)
     }
 
-    fn filled(sets: [Option<&'s RuleSet>; 4], reads_only_response: bool) -> Self {
-        Self { sets: sets.map(|set| set.filter(|set| !set.is_empty())), reads_only_response }
+    fn filled(snapshot: &'s Snapshot, sets: [Option<&'s RuleSet>; 4], reads_only_response: bool) -> Self {
+        Self { snapshot, sets: sets.map(|set| set.filter(|set| !set.is_empty())), reads_only_response }
     }
 
     /// Whether there is nothing to run.
@@ -82,7 +83,7 @@ pub fn apply(
     if rules.is_empty() {
         return;
     }
-    plan.with_response(client, request, response, arena, |txn| {
+    plan.with_response(rules.snapshot, client, request, response, arena, |txn| {
         for set in rules.sets.iter().flatten() {
             let _ = set.run(txn);
         }

@@ -1,10 +1,10 @@
 //! One exchange as rules see it.
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, sync::Arc};
 
 use bumpalo::Bump;
 
-use super::vars::Vars;
+use super::{fact::Fact, notes::Notes, sample::Sample, session::Session, vars::Vars};
 use crate::{
     message::{Request, Response},
     time::Timestamp,
@@ -19,6 +19,8 @@ pub struct Client {
     pub dst: Option<SocketAddr>,
     /// The TLS session; `None` in clear.
     pub tls: Option<Tls>,
+    /// What rules keep over the requests of the connection.
+    pub session: Arc<Session>,
 }
 
 /// What is known of a TLS session.
@@ -32,6 +34,12 @@ pub struct Tls {
 pub trait Env {
     /// The time of this request; the same for all of its rules.
     fn now(&self) -> Timestamp;
+
+    /// Another number each time, all of them equally likely.
+    fn random(&self) -> u64;
+
+    /// What the running gateway knows; `None` when it has no such thing.
+    fn fact(&self, fact: Fact<'_>) -> Option<Sample<'_>>;
 }
 
 /// One exchange under evaluation: everything a fetch may read and an action may change.
@@ -44,6 +52,8 @@ pub struct Txn<'t> {
     pub response: Option<&'t mut Response>,
     /// Variables set so far.
     pub vars: &'t mut Vars,
+    /// What rules have noted beside variables.
+    pub notes: &'t mut Notes,
     /// Clock and tables.
     pub env: &'t dyn Env,
     /// Room for samples that had to be made; emptied after each request.

@@ -165,7 +165,7 @@ impl Connection {
         let Route::Fetch(candidates) = plan.route.clone() else { panic!("not to be fetched: {:?}", plan.route) };
         let rule = self.snapshot.cache_rule(candidates[0]).expect("a rule");
         let store = self.snapshot.store_of(rule).expect("a store").clone();
-        write_key(rule, &mut plan, &self.client, &mut self.request, &mut self.scratch);
+        write_key(&self.snapshot, rule, &mut plan, &self.client, &mut self.request, &mut self.scratch);
         let options = FillOptions {
             wait: Some(Duration::from_secs(5)),
             alone: false,
@@ -192,7 +192,7 @@ fn a_hit_allocates_nothing() {
     let shared = Shared::new(config, Arc::new(Ops::new(Arc::new(Metrics::new())))).unwrap();
     let mut connection = Connection {
         snapshot: shared.snapshot(),
-        client: Client { src: Some("127.0.0.1:5".parse().unwrap()), dst: None, tls: None },
+        client: Client { src: Some("127.0.0.1:5".parse().unwrap()), ..Client::default() },
         request: Request::default(),
         scratch: Scratch::default(),
         wire: Wire::default(),

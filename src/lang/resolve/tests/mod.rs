@@ -14,7 +14,7 @@ use super::*;
 use crate::{
     lang::{ast::Line, source::FileId, testing::Desk},
     message::{Request, Response},
-    rule::{Client, Env, Phase, Rule, RuleSet, Sample, Tls, Txn, Vars, Verdict},
+    rule::{Client, Env, Fact, Notes, Phase, Rule, RuleSet, Sample, Tls, Txn, Vars, Verdict},
     time::Timestamp,
 };
 
@@ -95,6 +95,18 @@ impl Env for Now {
     fn now(&self) -> Timestamp {
         Timestamp::from_secs(1)
     }
+
+    fn random(&self) -> u64 {
+        4
+    }
+
+    fn fact(&self, fact: Fact<'_>) -> Option<Sample<'_>> {
+        match fact {
+            Fact::FrontendName => Some(Sample::Str(b"front")),
+            Fact::BackendName => Some(Sample::Str(b"back")),
+            Fact::FrontendConnections(_) => Some(Sample::Int(3)),
+        }
+    }
 }
 
 /// One exchange.
@@ -103,6 +115,7 @@ pub(super) struct Exchange {
     pub(super) request: Request,
     pub(super) response: Option<Response>,
     pub(super) vars: Vars,
+    pub(super) notes: Notes,
     pub(super) arena: Bump,
 }
 
@@ -118,6 +131,7 @@ impl Exchange {
             request,
             response: None,
             vars: Vars::default(),
+            notes: Notes::default(),
             arena: Bump::new(),
         }
     }
@@ -146,6 +160,7 @@ impl Exchange {
             request: &mut self.request,
             response: self.response.as_mut(),
             vars: &mut self.vars,
+            notes: &mut self.notes,
             env: &Now,
             arena: &self.arena,
         })
