@@ -245,7 +245,7 @@ pub struct Switch {
 pub enum SwitchTarget {
     /// A backend.
     Backend(Id<Backend>),
-    /// The backend whose name the format gives; the next rule when there is none.
+    /// The backend whose name the format gives; the frontend's default one when there is none.
     Named(Format),
 }
 

@@ -32,15 +32,10 @@ impl Stores {
         Self { open: DashMap::new(), metrics }
     }
 
-    /// The store named `name`, made if there is none. One that is there takes the new limits.
+    /// The store named `name`, made with `limits` if there is none. One that is there keeps its own.
     pub fn open(&self, name: &str, limits: Limits) -> Arc<Store> {
-        let store = self
-            .open
-            .entry(name.to_owned())
-            .or_insert_with(|| Store::new(name, limits, self.metrics.store(name)))
-            .clone();
-        store.set_limits(limits);
-        store
+        let made = || Store::new(name, limits, self.metrics.store(name));
+        self.open.entry(name.to_owned()).or_insert_with(made).clone()
     }
 
     /// The store named `name`; `None` when it was never opened.

@@ -85,7 +85,7 @@ pub async fn serve<R: Reply>(
     request: Request,
     reply: &mut R,
 ) -> Served {
-    let ending = Ending { status: 0, outcome: Outcome::Error, reason: Some("client-gone"), rule: plan.rule() };
+    let ending = Ending::client_gone(&plan);
     let mut delivery = Delivery { worker, snapshot, client, plan, request, reply, ending };
     match delivery.run().await {
         Ok(Flow::Done) => Served::Done(delivery.ending),
@@ -349,7 +349,8 @@ impl<R: Reply> Delivery<'_, R> {
         let rules = Rules::of(self.snapshot, &self.plan);
         respond::apply(&rules, &mut self.plan, self.client, &mut self.request, &mut head, &Bump::new());
         if let Some(age) = how.age {
-            head.fields.set(b"Age", age.to_string().as_bytes());
+            head.fields.remove(b"Age");
+            head.fields.append(b"Age", age.to_string().as_bytes());
         }
         let mut text = Vec::new();
         how.status.write(&mut text);

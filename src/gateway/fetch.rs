@@ -123,14 +123,22 @@ impl Origin {
         })
     }
 
-    /// Runs `cache-response` rules: edits of what is stored.
-    fn edit(&mut self, response: &mut Response, arena: &Bump) {
+    /// Runs `cache-response` rules: edits of what is stored. Of a confirmation only what it brings is
+    /// edited, under the conditions that hold for what it confirms.
+    fn edit(&mut self, response: &mut Response, confirmed: Option<&Object>, arena: &Bump) {
         let Self { snapshot, plan, client, request, .. } = self;
         let backend = plan.backend.and_then(|id| snapshot.backend(id)).map(|backend| &backend.cache_response);
         let frontend = snapshot.frontend(plan.frontend).map(|frontend| &frontend.cache_response);
         for rules in [backend, frontend].into_iter().flatten().filter(|rules| !rules.is_empty()) {
-            plan.with_response(snapshot, client, request, response, arena, |txn| {
-                let _ = rules.run(txn);
+            let chosen = confirmed.map(|stored| {
+                let mut whole = freshen(&stored.head, response);
+                plan.with_response(snapshot, client, request, &mut whole, arena, |txn| rules.holding(txn))
+            });
+            plan.with_response(snapshot, client, request, response, arena, |txn| match &chosen {
+                Some(chosen) => rules.run_chosen(txn, chosen),
+                None => {
+                    let _ = rules.run(txn);
+                }
             });
         }
     }
@@ -174,8 +182,7 @@ impl Origin {
         let received = clock::now();
         let arena = Bump::new();
         hop::strip(&mut response.fields);
-        // What is stored has been edited; of a confirmation, only what it brings.
-        self.edit(&mut response, &arena);
+        self.edit(&mut response, confirmed.as_deref(), &arena);
         if let Some(stored) = &confirmed {
             response = freshen(&stored.head, &response);
         }
@@ -206,6 +213,9 @@ impl Origin {
         let first = self.candidates.first().and_then(|&id| snapshot.cache_rule(id)).map(|rule| rule.store);
         if first != Some(rule.store) {
             return Err(Refused::by_rules("other-store"));
+        }
+        if !rule.terms.ignore.vary && forward::varies_on_added(&snapshot, &self.plan, response) {
+            return Err(Refused::by_rules("vary-forwarded"));
         }
         let freshness = match storable(&self.request, response, &rule.terms, self.requested, received) {
             Storable::Yes(freshness) => freshness,

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use super::{hop, plan::Plan, snapshot::Snapshot};
 use crate::{
     config::ForwardFor,
-    message::{Fields, Request},
+    message::{Fields, Request, Response},
     rule::Client,
 };
 
@@ -41,6 +41,16 @@ pub fn add_forwarded_for(snapshot: &Snapshot, plan: &Plan, client: &Client, fiel
         return;
     }
     fields.append(named.header.as_bytes(), address.to_canonical().to_string().as_bytes());
+}
+
+/// Whether the response varies on what `option forwardfor` adds: a store has only the request as it came,
+/// and cannot tell for whom the response is (RFC 9111 §4.1).
+pub fn varies_on_added(snapshot: &Snapshot, plan: &Plan, response: &Response) -> bool {
+    let frontend = snapshot.frontend(plan.frontend).and_then(|frontend| frontend.forwardfor.as_ref());
+    let backend = plan.backend.and_then(|id| snapshot.backend(id)).and_then(|backend| backend.forwardfor.as_ref());
+    backend.or(frontend).is_some_and(|added| {
+        response.fields.members("vary").any(|name| name.eq_ignore_ascii_case(added.header.as_bytes()))
+    })
 }
 
 fn excepted(option: &ForwardFor, address: IpAddr) -> bool {

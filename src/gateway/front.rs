@@ -16,9 +16,10 @@ use super::{
         write::Wire,
     },
     host,
+    job::Job,
     log::{self, Ending, Line, Traffic},
     plan::{Plan, Route, Scratch},
-    proxy::{self, Job},
+    proxy,
     reply::Reply,
     shortcut,
     snapshot::Snapshot,
@@ -231,7 +232,8 @@ impl Service for Front {
     async fn pass<S: Socket>(&mut self, passed: Passed<Plan, S>) -> Option<Carrier<S>> {
         let Passed { plan, client, request, terms, line, received, carrier } = passed;
         let (framing, snapshot) = (request.framing, self.view.snapshot.clone());
-        let job = Job { snapshot, plan, client: Arc::new(client), request, upgrade: terms.upgrade, line, received };
+        let (client, upgrade, log) = (Arc::new(client), terms.upgrade, Some(self.view.context.worker.log.clone()));
+        let job = Job { snapshot, plan, client, request, upgrade, line, received, log };
         let header = proxy::header(job).ok()?;
         let (session, mut returned) = Downstream::new(carrier, header, terms, framing, self.view.timeouts.client);
         self.view.context.proxy(ServerSession::new_custom(Box::new(session))).await;
@@ -244,6 +246,10 @@ impl Service for Front {
 
     fn ended(&mut self, plan: &Plan, line: &Line, ending: &Ending, traffic: Traffic) {
         log::settle(&self.view.snapshot, plan, line, ending, traffic, &self.view.context.worker.log);
+    }
+
+    fn left(&mut self, plan: &Plan, line: &Line, traffic: Traffic) {
+        self.ended(plan, line, &Ending::client_gone(plan), traffic);
     }
 
     fn refused(&mut self, client: &Client, refusal: &Refusal, traffic: Traffic) {

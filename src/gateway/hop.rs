@@ -33,6 +33,13 @@ const NOT_NOMINATED: [&[u8]; 18] = [
 /// Options of `Connection` that name no field (RFC 9112 §9.3, RFC 9110 §7.8).
 const OPTIONS: [&[u8]; 3] = [b"close", b"keep-alive", b"upgrade"];
 
+/// Whether a field is about a connection alone; each side writes its own.
+pub fn is_connection(name: &[u8]) -> bool {
+    [&b"connection"[..], b"transfer-encoding", b"keep-alive", b"proxy-connection"]
+        .iter()
+        .any(|field| name.eq_ignore_ascii_case(field))
+}
+
 /// Takes off what is for one hop: the fixed list and what `Connection` nominates.
 pub fn strip(fields: &mut Fields) {
     if !HOP_BY_HOP.iter().any(|name| fields.has(name)) {

@@ -12,7 +12,10 @@ use std::{
     time::Duration,
 };
 
-use super::{plan::Plan, snapshot::Snapshot};
+use super::{
+    plan::{Plan, Route},
+    snapshot::Snapshot,
+};
 use crate::{
     config::{CacheRule, Id},
     message::{Request, Version},
@@ -35,6 +38,22 @@ pub struct Ending {
     pub reason: Option<&'static str>,
     /// The caching rule it is counted under; `None`: no rule was for it.
     pub rule: Option<Id<CacheRule>>,
+}
+
+/// The reason of a request whose client did not wait for the end.
+pub const CLIENT_GONE: &str = "client-gone";
+
+impl Ending {
+    /// The client left before it got a status: the request counts as what it was to be.
+    pub fn client_gone(plan: &Plan) -> Self {
+        let outcome = match &plan.route {
+            Route::Answer(_, outcome) => *outcome,
+            Route::Purge { .. } => Outcome::Purge,
+            Route::Fetch(_) => Outcome::Miss,
+            Route::Pass(_) => Outcome::Pass,
+        };
+        Self { status: 0, outcome, reason: Some(CLIENT_GONE), rule: plan.rule() }
+    }
 }
 
 /// What a request took.

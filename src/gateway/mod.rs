@@ -12,6 +12,7 @@ pub mod h1;
 pub mod h2;
 pub mod hop;
 pub mod host;
+pub mod job;
 pub mod limit;
 pub mod listener;
 pub mod log;

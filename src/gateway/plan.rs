@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 
 use super::{snapshot::Snapshot, world::World};
 use crate::{
-    config::{Backend, CacheRule, Frontend, Id, SwitchTarget},
+    config::{Backend, CacheRule, Frontend, Id, Switch, SwitchTarget},
     message::{Framing, Request},
     metrics::Outcome,
     rule::{Answer, Client, Notes, RuleSet, Tri, Txn, Vars, Verdict},
@@ -176,16 +176,15 @@ impl Plan {
             return frontend.default_backend;
         }
         self.with_txn(snapshot, client, request, arena, |txn| {
-            frontend.switches.iter().filter(|switch| switch.cond.as_ref().is_none_or(|cond| cond.holds(txn))).find_map(
-                |switch| match &switch.target {
-                    SwitchTarget::Backend(id) => Some(*id),
-                    SwitchTarget::Named(format) => {
-                        let mut name = Vec::new();
-                        format.write(txn, &mut name);
-                        snapshot.backend_named(std::str::from_utf8(&name).ok()?)
-                    }
-                },
-            )
+            let holds = |switch: &&Switch| switch.cond.as_ref().is_none_or(|cond| cond.holds(txn));
+            // The first that holds decides: a name that no backend has leads to the default one, as in HAProxy.
+            match &frontend.switches.iter().find(holds)?.target {
+                SwitchTarget::Backend(id) => Some(*id),
+                SwitchTarget::Named(format) => {
+                    let name = format.text_in(txn);
+                    snapshot.backend_named(std::str::from_utf8(name).ok()?)
+                }
+            }
         })
         .or(frontend.default_backend)
     }

@@ -3,10 +3,7 @@
 //! Rules have run before; the plan comes along in the request's extensions. Here it is only carried
 //! out: the server chosen, the head rewritten, the response edited, the end counted.
 
-use std::{
-    io,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{io, sync::Arc};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -19,7 +16,6 @@ use pingora::{
     upstreams::peer::{HttpPeer, HttpUpstreamRequestPolicy},
 };
 use pingora::{modules::http::HttpModules, proxy::HttpProxy};
-use tokio::time::Instant;
 
 use super::{
     deliver::{self, Served},
@@ -27,18 +23,17 @@ use super::{
     forward,
     h1::downstream::response_of,
     hop,
-    log::{self, Ending, Line, Traffic},
-    plan::{Plan, Route},
+    job::{Handover, Job},
+    log::{CLIENT_GONE, Ending, Traffic},
+    plan::Route,
     reply::Reply,
     respond,
-    snapshot::Snapshot,
     worker::Worker,
 };
 use crate::{
     config::{Backend, Server, ServerAddress},
     message::{Fields, Framing, Request, Response},
     metrics::Outcome,
-    rule::Client,
 };
 
 /// Servers tried for one request that none of them has seen.
@@ -51,28 +46,6 @@ pub type Engine = HttpProxy<Gate>;
 pub fn engine(worker: Worker) -> Arc<Engine> {
     Arc::new(http_proxy(&Arc::new(ServerConf::default()), Gate { worker }))
 }
-
-/// A request as it is handed to the engine: put it into the header's extensions with [`header`].
-#[derive(Debug)]
-pub struct Job {
-    /// The configuration that it began under.
-    pub snapshot: Arc<Snapshot>,
-    /// What rules decided.
-    pub plan: Plan,
-    /// The client.
-    pub client: Arc<Client>,
-    /// The request, edited by rules.
-    pub request: Request,
-    /// Whether the client asked for WebSocket.
-    pub upgrade: bool,
-    /// Its part of the log line.
-    pub line: Line,
-    /// When its head was complete.
-    pub received: Instant,
-}
-
-/// Extensions are cloned with every header, so the job is shared until the filters take it.
-pub type Handover = Arc<Mutex<Option<Job>>>;
 
 /// The header that the engine sees of a request: start line and `Host`, the job in its extensions.
 /// What servers get is built from the job when a server has been reached.
@@ -87,23 +60,8 @@ pub fn header(job: Job) -> Result<RequestHeader> {
     if job.upgrade {
         header.insert_header(http::header::UPGRADE, "websocket")?;
     }
-    header.extensions_mut().insert(handover(job));
+    header.extensions_mut().insert(Handover::new(job));
     Ok(header)
-}
-
-/// A job as it travels in a request's extensions.
-pub fn handover(job: Job) -> Handover {
-    Arc::new(Mutex::new(Some(job)))
-}
-
-/// Takes the job out.
-pub fn take(handover: &Handover) -> Option<Job> {
-    handover.lock().unwrap_or_else(PoisonError::into_inner).take()
-}
-
-/// Puts a job back that was taken out.
-pub fn put(handover: &Handover, job: Job) {
-    *handover.lock().unwrap_or_else(PoisonError::into_inner) = Some(job);
 }
 
 /// Our filters.
@@ -153,7 +111,7 @@ impl ProxyHttp for Gate {
 
     async fn request_filter(&self, session: &mut Session, ctx: &mut Exchange) -> Result<bool> {
         let handover = session.req_header().extensions.get::<Handover>().cloned();
-        ctx.job = handover.as_ref().and_then(take);
+        ctx.job = handover.as_ref().and_then(Handover::take);
         let job = ctx.job()?;
         if matches!(job.plan.route, Route::Pass(_)) {
             return Ok(false);
@@ -258,7 +216,7 @@ impl ProxyHttp for Gate {
 
     async fn fail_to_proxy(&self, session: &mut Session, error: &Error, ctx: &mut Exchange) -> FailToProxy {
         let Some(fault) = Fault::of(error) else {
-            ctx.ending = Some(ending(ctx, 0, Outcome::Pass, Some("client-left")));
+            ctx.ending = Some(ending(ctx, 0, Outcome::Pass, Some(CLIENT_GONE)));
             return FailToProxy { error_code: 0, can_reuse_downstream: false };
         };
         let started = session.response_written().is_some_and(|head| !head.status.is_informational());
@@ -279,7 +237,7 @@ impl ProxyHttp for Gate {
         let status = session.response_written().map_or(0, |head| head.status.as_u16());
         let ending = ctx.ending.take().unwrap_or_else(|| {
             let reason = match ctx.job.as_ref().map(|job| &job.plan.route) {
-                _ if error.is_some() => Some("client-left"),
+                _ if error.is_some() => Some(CLIENT_GONE),
                 Some(Route::Pass(bypass)) => Some(bypass.as_str()),
                 _ => None,
             };
@@ -291,7 +249,7 @@ impl ProxyHttp for Gate {
             sent: session.body_bytes_sent() as u64,
             duration: job.received.elapsed(),
         };
-        log::settle(&job.snapshot, &job.plan, &job.line, &ending, traffic, &self.worker.log);
+        job.ended(&ending, traffic);
     }
 
     fn suppress_error_log(&self, _session: &Session, _ctx: &Exchange, _error: &Error) -> bool {

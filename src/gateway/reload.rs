@@ -18,11 +18,14 @@ impl Crew {
     /// # Errors
     /// Why it cannot be read, does not load, or cannot listen; nothing has changed then.
     pub(super) fn reload(&self, load: &dyn Fn() -> Result<Config, String>) -> Result<String, String> {
-        let snapshot = self.shared.prepare(load()?)?;
-        let config = &snapshot.config;
+        let config = load()?;
         let before: HashSet<Key> = self.bound.lock().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect();
         let after: HashSet<Key> = listener::binds(&config.frontends).into_iter().map(|listed| listed.key).collect();
         let opened = open(&config.frontends, |key| !before.contains(key), self.size())?;
+        let snapshot = self.shared.prepare(config).inspect_err(|_| {
+            opened.iter().for_each(|(_, bound)| listener::remove(&bound.address));
+        })?;
+        let config = &snapshot.config;
         if config.global.threads.is_some_and(|threads| threads != self.size()) {
             tracing::warn!("nbthread is taken over at the next start");
         }

@@ -3,6 +3,7 @@
 use bumpalo::Bump;
 
 use super::{
+    hop,
     plan::{Bypass, Plan, Route},
     snapshot::{Shared, Snapshot},
 };
@@ -71,7 +72,8 @@ impl<'s> Rules<'s> {
     }
 }
 
-/// Runs response rules. How a set ends is of no matter: no action of these phases replaces a response.
+/// Runs response rules, and takes back what they did to what is this hop's own. How a set ends is of no
+/// matter: no action of these phases replaces a response.
 pub fn apply(
     rules: &Rules<'_>,
     plan: &mut Plan,
@@ -83,11 +85,17 @@ pub fn apply(
     if rules.is_empty() {
         return;
     }
+    let date = response.fields.first("date").map(|date| &*arena.alloc_slice_copy(date));
     plan.with_response(rules.snapshot, client, request, response, arena, |txn| {
         for set in rules.sets.iter().flatten() {
             let _ = set.run(txn);
         }
     });
+    // Whether the connection stays is not a rule's to say, nor is when the response was made (RFC 9110 §6.6.1, §7.6.1).
+    response.fields.retain(|field| !hop::is_connection(field.name));
+    if let Some(date) = date.filter(|_| !response.fields.has("date")) {
+        response.fields.append(b"Date", date);
+    }
 }
 
 /// Finishes the head of a response that passed the cache by: what it makes invalid (RFC 9111 §4.4),

@@ -87,6 +87,8 @@ fn edited(
     out: &mut Vec<u8>,
 ) {
     respond::apply(rules, plan, client, request, &mut head, &scratch.arena);
+    // It is written behind, for each hit.
+    head.fields.remove(b"Age");
     head.write_lines(out);
 }
 

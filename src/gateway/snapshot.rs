@@ -193,8 +193,11 @@ impl Shared {
         Snapshot::new(self.generation() + 1, config, &self.ops)
     }
 
-    /// Makes `snapshot` the one that new requests run under.
+    /// Makes `snapshot` the one that new requests run under, and its limits those of the stores.
     pub fn install(&self, snapshot: Snapshot) {
+        for (store, configured) in snapshot.stores.iter().zip(&snapshot.config.stores) {
+            store.set_limits(limits(configured));
+        }
         let generation = snapshot.generation;
         self.current.store(Arc::new(snapshot));
         self.generation.store(generation, Ordering::Release);

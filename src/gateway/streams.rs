@@ -10,12 +10,13 @@ use super::{
     front::View,
     h1::parse::Refusal,
     h2::{Served, Service},
-    log::{self, AccessLog, Ending, Traffic},
+    job::{Handover, Job},
+    log::Traffic,
     plan::Scratch,
-    proxy::{self, Engine, Handover, Job},
+    proxy::Engine,
     reply::Reply,
 };
-use crate::{message::Request, metrics::Outcome, rule::Client};
+use crate::{message::Request, rule::Client};
 
 /// The gateway as every stream of one connection sees it.
 #[derive(Clone)]
@@ -27,27 +28,6 @@ impl Streams {
     /// The gateway as `view` has it.
     pub const fn new(view: View) -> Self {
         Self { view }
-    }
-}
-
-/// A request whose end has not been counted; a stream may be dropped anywhere, and counts then, too.
-struct Uncounted {
-    job: Option<Job>,
-    log: AccessLog,
-}
-
-impl Uncounted {
-    fn ended(&mut self, ending: &Ending) {
-        let Some(job) = self.job.take() else { return };
-        let traffic = Traffic { duration: job.received.elapsed(), ..Traffic::default() };
-        log::settle(&job.snapshot, &job.plan, &job.line, ending, traffic, &self.log);
-    }
-}
-
-impl Drop for Uncounted {
-    fn drop(&mut self) {
-        let rule = self.job.as_ref().and_then(|job| job.plan.rule());
-        self.ended(&Ending { status: 0, outcome: Outcome::Error, reason: Some("client-gone"), rule });
     }
 }
 
@@ -67,7 +47,8 @@ impl Service for Streams {
         let plan = view.decide(client, request, clock::now(), received, &mut Scratch::default());
         let line = view.line(client, request);
         let (snapshot, client) = (view.snapshot, client.clone());
-        proxy::handover(Job { snapshot, plan, client, request: Request::default(), upgrade: false, line, received })
+        let (request, log) = (Request::default(), Some(view.context.worker.log));
+        Handover::new(Job { snapshot, plan, client, request, upgrade: false, line, received, log })
     }
 
     async fn serve<R: Reply>(
@@ -77,8 +58,8 @@ impl Service for Streams {
         client: &Arc<Client>,
         reply: &mut R,
     ) -> Served<Handover> {
-        let mut uncounted = Uncounted { job: proxy::take(&plan), log: self.view.context.worker.log.clone() };
-        let Some(job) = &uncounted.job else { return Served::Broken };
+        // A stream may be dropped anywhere: its job counts it then.
+        let Some(mut job) = plan.take() else { return Served::Broken };
         let (decided, snapshot) = (job.plan.clone(), job.snapshot.clone());
         let served = if snapshot.config.global.front {
             deliver::serve(&self.view.context.worker, &snapshot, client, decided, request, reply).await
@@ -87,17 +68,17 @@ impl Service for Streams {
         };
         match served {
             deliver::Served::Done(ending) => {
-                uncounted.ended(&ending);
+                job.ended_here(&ending);
                 Served::Done
             }
             deliver::Served::Broken(ending) => {
-                uncounted.ended(&ending);
+                job.ended_here(&ending);
                 Served::Broken
             }
             deliver::Served::Pass(passed) => {
                 let (decided, request) = *passed;
-                let Some(job) = uncounted.job.take() else { return Served::Broken };
-                proxy::put(&plan, Job { plan: decided, request: request.clone(), ..job });
+                (job.plan, job.request) = (decided, request.clone());
+                plan.put(job);
                 Served::Pass(Box::new((plan, request)))
             }
         }

@@ -44,6 +44,24 @@ fn a_confirmed_object_keeps_its_tags_and_is_edited_once() {
 }
 
 #[test]
+fn edits_of_what_is_stored_hold_for_what_a_confirmation_brings() {
+    let origin = Origin::start(|seen, wire| match seen.field("if-none-match") {
+        Some(_) => wire.raw("HTTP/1.1 304 Not Modified\r\nETag: \"v1\"\r\nCache-Control: max-age=1\r\n\r\n"),
+        None => wire.reply(200, "Cache-Control: max-age=0\nContent-Type: image/png\nETag: \"v1\"", b"hello"),
+    });
+    let rules = "    cache-response set-header Cache-Control max-age=0,public if { status 200 }
+    cache-response set-header X-Kind picture if { res.hdr(content-type) -m beg image/ }
+    cache-rule all ttl auto";
+    let gateway = Gateway::start(&site(origin.address, rules));
+    for outcome in ["miss", "revalidated", "revalidated"] {
+        let response = gateway.get("/a");
+        let fields = (response.field("cache-control"), response.field("x-kind"));
+        assert_eq!(fields, (Some("max-age=0,public"), Some("picture")), "{outcome}: {response:#?}");
+    }
+    eventually("both were confirmed", || gateway.metrics().outcome("revalidated") == 2);
+}
+
+#[test]
 fn one_clients_credentials_do_not_part_the_others() {
     for (rule, field) in [("ttl auto", "Authorization: Basic abc"), ("ttl 1m", "Cookie: a=b")] {
         let origin = Origin::fixed(if rule == "ttl auto" { "Cache-Control: max-age=60" } else { "" }, "x");

@@ -143,6 +143,33 @@ fn bytes_and_durations_are_counted() {
 }
 
 #[test]
+fn clients_that_leave_behind_pipelined_hits_break_no_law() {
+    let origin = Origin::start(|seen, wire| {
+        wire.reply(200, if seen.path() == "/keep" { "Cache-Control: max-age=60" } else { "" }, &[b'x'; 8_000])
+    });
+    let gateway = Gateway::start(&site(origin.address, RULES));
+    gateway.get("/keep");
+    let last = [
+        request("POST", "/a", "", b"a body"),
+        request("GET", "/miss", "", b""),
+        request("GET", "/denied", "", b""),
+        request("GET", "/keep", "", b""),
+    ];
+    for round in 0..20 {
+        for (hits, last) in (1..=5).flat_map(|hits| last.iter().map(move |last| (hits, last))) {
+            let mut client = Client::connect(gateway.address());
+            client.send(&[request("GET", "/keep", "", b"").repeat(hits), last.clone()].concat());
+            if round % 2 == 0 {
+                // Some leave before anything was sent, some while it is.
+                client.take(1);
+            }
+            client.reset_on_drop();
+        }
+    }
+    gateway.assert_law();
+}
+
+#[test]
 fn clients_that_leave_anywhere_break_no_law() {
     let origin = Origin::start(|seen, wire| {
         std::thread::sleep(std::time::Duration::from_millis(20));

@@ -7,6 +7,10 @@ const RULES: &str = "    http-request deny if { path_beg /denied }
     http-request set-var(txn.who) req.hdr(X-Who)
     http-response set-header X-Who %[var(txn.who)] if { var(txn.who) -m found }
     http-response set-header X-Constant yes
+    http-response del-header content- -m beg
+    http-response del-header Date
+    http-response set-header Age 7
+    http-response set-header Connection close
     http-after-response set-header X-After yes
     cache-rule tenant ttl auto key host path hdr(X-Tenant) if { path_beg /tenant }
     cache-rule all ttl auto";

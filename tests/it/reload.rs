@@ -72,6 +72,26 @@ fn a_bad_file_changes_nothing_and_says_why() {
 }
 
 #[test]
+fn a_refused_file_leaves_the_stores_as_they_are() {
+    let origin = Origin::fixed("Cache-Control: max-age=600", "x");
+    let gateway = Gateway::start(&with_mark(&origin, "good", ""));
+    gateway.get("/a");
+    let budget = gateway.metrics().sum("tidegate_store_budget_bytes", &[]);
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let more = format!("frontend more\n    bind {}\ncache second\n    memory 2m\n", taken.local_addr().unwrap());
+    let bad = with_mark(&origin, "bad", &more).replace("memory 64m", "memory 1m");
+    gateway.reload(&bad);
+    gateway.wait_stderr("refused");
+    assert_eq!(gateway.metrics().sum("tidegate_store_budget_bytes", &[]), budget);
+    let hit = gateway.get("/a");
+    assert_eq!((hit.field("x-mark"), hit.is_hit()), (Some("good"), true));
+    gateway.reload(&with_mark(&origin, "better", "").replace("memory 64m", "memory 1m"));
+    eventually("a good file's limits are taken", || {
+        gateway.metrics().sum("tidegate_store_budget_bytes", &[]) == 1 << 20
+    });
+}
+
+#[test]
 fn a_rule_that_changed_its_key_does_not_use_old_objects() {
     let origin = Origin::fixed("Cache-Control: max-age=600", "x");
     let rules = |key: &str| {

@@ -203,7 +203,9 @@ fn requests_are_sent_to_the_backend_that_rules_name() {
     let (one, two) = (Origin::fixed("", "one"), Origin::fixed("", "two"));
     let lines = "    use_backend api if { path_beg /api/ }
     use_backend both if { hdr(host) -i both.example }
-    use_backend api unless { method GET }";
+    use_backend api unless { method GET }
+    use_backend %[req.hdr(x-backend)] if { req.hdr(x-backend) -m found }
+    use_backend both if { path /after }";
     let more = format!(
         "backend api\n    server a {}\nbackend both\n    balance roundrobin\n    server one {}\n    server two {}\n",
         api.address, one.address, two.address
@@ -212,6 +214,9 @@ fn requests_are_sent_to_the_backend_that_rules_name() {
     assert_eq!(gateway.get("/").text(), "main");
     assert_eq!(gateway.get("/api/x").text(), "api");
     assert_eq!(gateway.client().request("POST", "/", "", b"x").text(), "api");
+    assert_eq!(gateway.client().get_with("/", "X-Backend: api").text(), "api");
+    // As HAProxy has it: a name that is none's ends the search.
+    assert_eq!(gateway.client().get_with("/after", "X-Backend: nobody").text(), "main");
     let mut turns: Vec<String> = (0..4).map(|_| gateway.client().get_with("/", "Host: both.example").text()).collect();
     turns.sort();
     assert_eq!(turns, ["one", "one", "two", "two"]);

@@ -1,6 +1,6 @@
 //! `Vary`: one key, several variants.
 
-use crate::harness::{Gateway, Origin, site};
+use crate::harness::{Client, Gateway, Origin, site};
 
 const RULE: &str = "    cache-rule all ttl auto";
 
@@ -22,6 +22,22 @@ fn each_variant_is_stored_beside_the_others() {
     }
     assert_eq!(origin.count(), 3);
     gateway.assert_law();
+}
+
+#[test]
+fn what_varies_on_a_field_that_we_add_is_nobody_elses() {
+    for (option, field) in [("option forwardfor", "X-Forwarded-For"), ("option forwardfor header X-Client", "X-Client")]
+    {
+        let origin = Origin::start(move |seen, wire| {
+            let client = seen.field(&field.to_lowercase()).unwrap_or("-").to_owned();
+            wire.reply(200, &format!("Cache-Control: max-age=60\nVary: Accept, {field}"), client.as_bytes())
+        });
+        let gateway = Gateway::start(&site(origin.address, &format!("    {option}\n{RULE}")));
+        for source in [[127, 0, 0, 2], [127, 0, 0, 3], [127, 0, 0, 2]] {
+            let page = Client::connect_from(source, gateway.address()).get("/a").text();
+            assert_eq!(page, std::net::Ipv4Addr::from(source).to_string());
+        }
+    }
 }
 
 #[test]

@@ -83,6 +83,8 @@ pub trait Service: Send {
     fn line(&self, client: &Client, request: &Request) -> Line;
     /// Counts and logs a request that ended here.
     fn ended(&mut self, plan: &Self::Plan, line: &Line, ending: &Ending, traffic: Traffic);
+    /// Counts and logs a request whose client left before anything was done for it.
+    fn left(&mut self, plan: &Self::Plan, line: &Line, traffic: Traffic);
     /// Counts and logs a request that could not be read.
     fn refused(&mut self, client: &Client, refusal: &Refusal, traffic: Traffic);
 }
@@ -331,9 +333,14 @@ impl<V: Service> Connection<V> {
         keep: bool,
         received: Instant,
     ) -> Option<Link<S>> {
-        self.send(&mut link).await.ok()?;
+        let line = self.service.line(&self.client, &self.request);
+        if self.send(&mut link).await.is_err() {
+            // The answers before this one did not arrive; this request has been counted all the same.
+            let traffic = Traffic { received: self.taken(&link), sent: 0, duration: received.elapsed() };
+            self.service.left(&plan, &line, traffic);
+            return None;
+        }
         let request = std::mem::take(&mut self.request);
-        let line = self.service.line(&self.client, &request);
         if !self.service.is_front() {
             return self.pass(link, plan, request, (terms, keep), line, received).await;
         }

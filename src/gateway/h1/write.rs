@@ -13,7 +13,10 @@ use super::{
     link::{Link, Socket},
     parse::Terms,
 };
-use crate::message::{Fields, Framing, Response, Version, reason};
+use crate::{
+    gateway::hop,
+    message::{Fields, Framing, Response, Version, reason},
+};
 
 /// Most bytes of an unwanted request body that are read to keep its connection.
 pub const DRAIN_LIMIT: usize = 64 * 1024;
@@ -139,7 +142,7 @@ impl Outgoing {
         status_line(head.status, &mut wire.head);
         head.fields
             .iter()
-            .filter(|field| !is_framing(field.name))
+            .filter(|field| !hop::is_connection(field.name))
             .for_each(|field| line(field.name, field.value, wire));
         wire.text(b"\r\n");
     }
@@ -153,7 +156,7 @@ impl Outgoing {
         status_line(head.status, &mut wire.head);
         let length_stays = !matches!(self.state, State::Chunked | State::UntilClose | State::Raw) && head.status != 204;
         let mut has_length = false;
-        for field in head.fields.iter().filter(|field| !is_framing(field.name)) {
+        for field in head.fields.iter().filter(|field| !hop::is_connection(field.name)) {
             if field.is("content-length") && (!length_stays || std::mem::replace(&mut has_length, true)) {
                 continue;
             }
@@ -271,13 +274,6 @@ fn date(out: &mut Vec<u8>) {
     debug_assert!(written.is_ok(), "a Vec takes everything");
 }
 
-/// Fields that this side writes itself.
-fn is_framing(name: &[u8]) -> bool {
-    [&b"connection"[..], b"transfer-encoding", b"keep-alive", b"proxy-connection"]
-        .iter()
-        .any(|framing| name.eq_ignore_ascii_case(framing))
-}
-
 /// What would steer the message, were it in the head, has no place behind it (RFC 9110 §6.5.1).
 fn may_be_trailer(name: &[u8]) -> bool {
     const NEVER: [&[u8]; 12] = [
@@ -294,7 +290,7 @@ fn may_be_trailer(name: &[u8]) -> bool {
         b"location",
         b"date",
     ];
-    !is_framing(name) && !NEVER.iter().any(|never| name.eq_ignore_ascii_case(never))
+    !hop::is_connection(name) && !NEVER.iter().any(|never| name.eq_ignore_ascii_case(never))
 }
 
 /// The request's side of an exchange: what is left of its body.

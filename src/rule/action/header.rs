@@ -68,8 +68,13 @@ pub struct HeaderDelete {
 pub enum Names {
     /// This one, in any case.
     Exactly(Box<str>),
-    /// Those that match, case counting.
+    /// Those that match, but none that tells where a body ends.
     Matching(Box<Matcher>),
+}
+
+/// Whether a field tells where a body ends (RFC 9112 §6), which no rule may.
+pub fn is_framing(name: &[u8]) -> bool {
+    name.eq_ignore_ascii_case(b"content-length") || name.eq_ignore_ascii_case(b"transfer-encoding")
 }
 
 impl HeaderDelete {
@@ -80,7 +85,9 @@ impl HeaderDelete {
             Names::Exactly(name) => {
                 fields.remove(name.as_bytes());
             }
-            Names::Matching(matcher) => fields.retain(|field| !matcher.matches(Sample::Str(field.name), arena)),
+            Names::Matching(matcher) => {
+                fields.retain(|field| is_framing(field.name) || !matcher.matches(Sample::Str(field.name), arena))
+            }
         }
     }
 }

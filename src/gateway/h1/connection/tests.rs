@@ -110,6 +110,9 @@ impl Service for Fake {
     fn ended(&mut self, _plan: &(), _line: &Line, ending: &Ending, traffic: Traffic) {
         self.note("ended", ending.status, traffic);
     }
+    fn left(&mut self, _plan: &(), _line: &Line, traffic: Traffic) {
+        self.note("left", 0, traffic);
+    }
     fn refused(&mut self, _client: &Client, refusal: &Refusal, traffic: Traffic) {
         self.note("refused", refusal.status, traffic);
     }

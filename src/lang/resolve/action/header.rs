@@ -16,7 +16,7 @@ use crate::{
     rule::{
         Action,
         action::{
-            header::{HeaderDelete, HeaderEdit, HeaderReplace, Names},
+            header::{HeaderDelete, HeaderEdit, HeaderReplace, Names, is_framing},
             target::is_token,
         },
         matcher::Method,
@@ -46,7 +46,9 @@ pub(super) fn delete(scope: &mut Scope<'_>, input: &Input<'_>) -> Option<Action>
         [name, flag, method] if flag.is("-m") => Names::Matching(matching(scope, name, method)?.into()),
         _ => {
             let [name] = input.exactly(scope)?;
-            Names::Exactly(field_name(scope, name)?)
+            let field = field_name(scope, name)?;
+            writable(scope, name, &field)?;
+            Names::Exactly(field)
         }
     };
     Some(Action::DelHeader(HeaderDelete { side: input.side(), names }))
@@ -100,7 +102,7 @@ pub(super) fn field_name(scope: &mut Scope<'_>, word: &Word) -> Option<Box<str>>
 
 /// Where a body ends is for the gateway to say: a rule that says otherwise opens the way for smuggling.
 fn writable(scope: &mut Scope<'_>, word: &Word, name: &str) -> Option<()> {
-    let framing = ["content-length", "transfer-encoding"].iter().any(|field| name.eq_ignore_ascii_case(field));
+    let framing = is_framing(name.as_bytes());
     if framing {
         let message = format!("`{name}` tells where a body ends, which only the gateway may");
         scope.error(codes::FRAMING_FIELD, word.span, message);
