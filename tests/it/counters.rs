@@ -158,7 +158,7 @@ fn clients_that_leave_behind_pipelined_hits_break_no_law() {
     for round in 0..20 {
         for (hits, last) in (1..=5).flat_map(|hits| last.iter().map(move |last| (hits, last))) {
             let mut client = Client::connect(gateway.address());
-            client.send(&[request("GET", "/keep", "", b"").repeat(hits), last.clone()].concat());
+            client.send([request("GET", "/keep", "", b"").repeat(hits), last.clone()].concat());
             if round % 2 == 0 {
                 // Some leave before anything was sent, some while it is.
                 client.take(1);
