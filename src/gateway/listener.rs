@@ -250,6 +250,11 @@ impl Drop for Entry {
 /// A listening socket of one worker.
 pub struct Listener {
     socket: AnyListener,
+    door: Door,
+}
+
+/// Where accepted connections get their place and begin.
+struct Door {
     key: Key,
     context: Context,
     limits: Arc<Limits>,
@@ -292,36 +297,58 @@ impl Listener {
             RawListener::Tcp(listener) => AnyListener::Tcp(TcpListener::from_std(listener)?),
             RawListener::Unix(listener) => AnyListener::Unix(UnixListener::from_std(listener)?),
         };
-        Ok(Self { socket, key, context, limits, connections, target: None })
+        Ok(Self { socket, door: Door { key, context, limits, connections, target: None } })
     }
 
-    /// Accepts until `stop` resolves; what the kernel has by then is served as well.
-    pub async fn run(mut self, mut stop: oneshot::Receiver<()>) {
+    /// Accepts until `stop` resolves, and closes the socket then; what the kernel has accepted by that
+    /// time is served as well.
+    pub async fn run(self, mut stop: oneshot::Receiver<()>) {
+        let Self { socket, mut door } = self;
+        let mut left = Vec::new();
         loop {
             let accepted = tokio::select! {
                 biased;
                 _ = &mut stop => break,
-                accepted = self.accept() => accepted,
+                accepted = socket.accept() => accepted,
             };
             match accepted {
-                Ok(accepted) => self.admit(accepted).await,
+                Ok(accepted) => {
+                    // While there is no place nothing more is accepted, so clients wait in the kernel's
+                    // queue rather than being turned away.
+                    let places = tokio::select! {
+                        places = door.places() => Some(places),
+                        _ = &mut stop => None,
+                    };
+                    let Some(places) = places else {
+                        left.push(accepted);
+                        break;
+                    };
+                    door.admit(accepted, places);
+                }
                 Err(error) if is_exhausted(&error) => {
-                    tracing::error!(%error, "cannot accept on {}", self.key.address);
+                    tracing::error!(%error, "cannot accept on {}", door.key.address);
                     tokio::time::sleep(REST).await;
                 }
                 // The client left before it was accepted.
                 Err(_) => {}
             }
         }
-        while let Some(Ok(accepted)) = self.accept_ready().await {
-            self.admit(accepted).await;
+        while let Some(Ok(accepted)) = socket.accept_ready().await {
+            left.push(accepted);
+        }
+        drop(socket);
+        for accepted in left {
+            let places = door.places().await;
+            door.admit(accepted, places);
         }
     }
+}
 
+impl AnyListener {
     async fn accept(&self) -> io::Result<Accepted> {
-        match &self.socket {
-            AnyListener::Tcp(listener) => listener.accept().await.map(|(stream, peer)| Accepted::Tcp(stream, peer)),
-            AnyListener::Unix(listener) => listener.accept().await.map(|(stream, _)| Accepted::Unix(stream)),
+        match self {
+            Self::Tcp(listener) => listener.accept().await.map(|(stream, peer)| Accepted::Tcp(stream, peer)),
+            Self::Unix(listener) => listener.accept().await.map(|(stream, _)| Accepted::Unix(stream)),
         }
     }
 
@@ -334,15 +361,22 @@ impl Listener {
         })
         .await
     }
+}
 
-    /// Starts a connection as soon as `maxconn` allows. Meanwhile nothing more is accepted, so clients
-    /// wait in the kernel's queue rather than being turned away.
-    async fn admit(&mut self, accepted: Accepted) {
+/// A place under the `maxconn` of the process and of the frontend.
+type Places = (Permit, Permit);
+
+impl Door {
+    /// Waits for a place; `None` when the bind belongs to nothing.
+    async fn places(&mut self) -> Option<Places> {
         // The frontend's place first: one that is full must not hold places that others could use.
-        let Some(limit) = self.target().map(|target| target.limit.clone()) else { return };
-        let frontend = limit.take().await;
-        let permits = (self.limits.global().take().await, frontend);
-        let Some(target) = self.target() else { return };
+        let frontend = self.target()?.limit.take().await;
+        Some((self.limits.global().take().await, frontend))
+    }
+
+    /// Starts a connection.
+    fn admit(&mut self, accepted: Accepted, places: Option<Places>) {
+        let (Some(permits), Some(target)) = (places, self.target()) else { return };
         let life = Arc::new(Life::new(self.connections.draining.clone()));
         let context = self.context.clone();
         let serving = life.clone();
@@ -360,11 +394,11 @@ impl Listener {
         }
     }
 
-    /// What the bind belongs to now; `None` when a reload has just taken it away.
+    /// What the bind belongs to: now, or before a reload took it away.
     fn target(&mut self) -> Option<Target> {
         let generation = self.context.worker.shared.generation();
         if self.target.as_ref().is_none_or(|target| target.snapshot.generation != generation) {
-            self.target = self.find();
+            self.target = self.find().or(self.target.take());
         }
         self.target.clone()
     }
@@ -385,7 +419,7 @@ impl Target {
         mut client: Client,
         context: Context,
         life: Arc<Life>,
-        _permits: (Permit, Permit),
+        _permits: Places,
     ) {
         let state = self.snapshot.frontend_state(self.frontend);
         let acceptor = state.and_then(|state| state.acceptors.get(self.bind)?.clone());

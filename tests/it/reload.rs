@@ -92,6 +92,31 @@ fn a_refused_file_leaves_the_stores_as_they_are() {
 }
 
 #[test]
+fn a_bind_that_goes_while_its_places_are_taken_is_closed_and_leaves_nobody_unanswered() {
+    let origin = Origin::fixed("Cache-Control: max-age=600", "x");
+    let gateway = Gateway::start(&with_mark(&origin, "1", ""));
+    let more = "frontend more\n    bind 127.0.0.1:0\n    maxconn 1\n    default_backend origin\n";
+    gateway.reload(&with_mark(&origin, "2", more));
+    gateway.wait_stderr("(frontend more)");
+    let added = gateway.frontend("more");
+    let mut holder = crate::harness::Client::connect(added);
+    assert_eq!(holder.get("/a").status, 200);
+    let mut queued: Vec<_> = (0..6).map(|_| crate::harness::Client::connect(added)).collect();
+    for client in &mut queued {
+        client.send(request("GET", "/a", "", b""));
+    }
+    gateway.reload(&with_mark(&origin, "3", ""));
+    eventually("the removed listener is gone", || TcpStream::connect(added).is_err());
+    drop(holder);
+    for client in &mut queued {
+        assert_eq!(client.read("GET").status, 200);
+    }
+    gateway.reload(&with_mark(&origin, "4", &more.replace("127.0.0.1:0", &added.to_string())));
+    eventually("the address can be taken again", || TcpStream::connect(added).is_ok());
+    gateway.assert_law();
+}
+
+#[test]
 fn a_rule_that_changed_its_key_does_not_use_old_objects() {
     let origin = Origin::fixed("Cache-Control: max-age=600", "x");
     let rules = |key: &str| {
