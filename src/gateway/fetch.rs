@@ -52,6 +52,8 @@ pub struct Origin {
     requested: Timestamp,
     /// When the last exchange began; `None` before any has.
     begun: Option<Instant>,
+    /// Whether a server that broke off has been given its second chance.
+    repeated: bool,
 }
 
 impl Origin {
@@ -68,7 +70,8 @@ impl Origin {
         let requested = plan.now;
         let mut url = Vec::new();
         request.write_url(client.tls.is_some(), &mut url);
-        Self { pool, snapshot, plan, candidates, client, request, stored, url, exchange: None, requested, begun: None }
+        let (exchange, begun, repeated) = (None, None, false);
+        Self { pool, snapshot, plan, candidates, client, request, stored, url, exchange, requested, begun, repeated }
     }
 
     /// Sends the request to a server whose turn it is; to the next when one cannot be reached.
@@ -271,7 +274,20 @@ impl Source for Origin {
                 self.exchange = Some(self.open().await?);
             }
             let Some(exchange) = &mut self.exchange else { continue };
-            let head = exchange.head().await.inspect_err(|failure| self.count_error(failure))?;
+            let head = match exchange.head().await {
+                Ok(head) => head,
+                Err(failure) => {
+                    self.count_error(&failure);
+                    // Once more for all who wait: GET can be repeated, and nothing was sent on
+                    // (RFC 9110 §9.2.2). A silent server would only take as long again.
+                    let again = failure.kind == FailureKind::Truncated && !std::mem::replace(&mut self.repeated, true);
+                    self.exchange = None;
+                    if again {
+                        continue;
+                    }
+                    return Err(failure);
+                }
+            };
             // A 304 about something else than what is stored confirms nothing: ask for the whole (RFC 9111 §4.3.4).
             match (&head, &self.stored) {
                 (Head::Final(response), Some(stored)) if response.status == 304 && !selects(response, &stored.head) => {

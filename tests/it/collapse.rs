@@ -1,8 +1,8 @@
 //! Many clients, one request to the origin.
 
-use std::{sync::Arc, thread, time::Duration};
+use std::{sync::Arc, thread};
 
-use crate::harness::{Client, Gate, Gateway, Origin, client::request, site};
+use crate::harness::{Client, Gate, Gateway, Origin, client::request, eventually, site};
 
 const RULE: &str = "    cache-rule all ttl auto";
 const CLIENTS: usize = 50;
@@ -23,8 +23,7 @@ fn fifty_clients_are_one_request_to_the_origin() {
     });
     let gateway = Gateway::start(&site(origin.address, RULE));
     let clients = crowd(&gateway);
-    origin.wait_for(1);
-    thread::sleep(Duration::from_millis(300));
+    eventually("everyone is there", || gateway.metrics().requests() == clients.len() as u64);
     gate.open();
     let mut collapsed = 0;
     for client in clients {
@@ -80,8 +79,7 @@ fn a_private_answer_is_the_first_readers_alone_and_nobody_queues_again() {
     });
     let gateway = Gateway::start(&site(origin.address, RULE));
     let clients = crowd(&gateway);
-    origin.wait_for(1);
-    thread::sleep(Duration::from_millis(300));
+    eventually("everyone is there", || gateway.metrics().requests() == clients.len() as u64);
     gate.open();
     for client in clients {
         assert_eq!(client.join().unwrap().text(), "mine");
@@ -108,8 +106,7 @@ fn waiters_of_another_variant_go_on_their_own() {
             thread::spawn(move || (language, Client::connect(address).get_with("/a", &fields)))
         })
         .collect();
-    origin.wait_for(1);
-    thread::sleep(Duration::from_millis(300));
+    eventually("everyone is there", || gateway.metrics().requests() == clients.len() as u64);
     gate.open();
     for client in clients {
         let (language, response) = client.join().unwrap();
@@ -119,17 +116,44 @@ fn waiters_of_another_variant_go_on_their_own() {
 }
 
 #[test]
-fn a_fill_that_dies_before_its_head_has_one_next_leader() {
-    let origin = Origin::start(|_, wire| {
-        thread::sleep(Duration::from_millis(300));
+fn a_fill_that_dies_before_its_head_is_tried_once_more_for_all() {
+    let first = std::sync::atomic::AtomicBool::new(true);
+    let gate = Arc::new(Gate::default());
+    let hold = Arc::clone(&gate);
+    let origin = Origin::start(move |_, wire| {
+        wire.hold(&hold);
+        if first.swap(false, std::sync::atomic::Ordering::SeqCst) {
+            return wire.reset();
+        }
+        wire.reply(200, "Cache-Control: max-age=60", b"second")
+    });
+    let gateway = Gateway::start(&site(origin.address, RULE));
+    let clients = crowd(&gateway);
+    eventually("everyone is there", || gateway.metrics().requests() == clients.len() as u64);
+    gate.open();
+    for client in clients {
+        assert_eq!(client.join().unwrap().text(), "second");
+    }
+    assert_eq!(origin.count(), 2);
+    gateway.assert_law();
+}
+
+#[test]
+fn an_origin_that_always_dies_is_asked_twice() {
+    let gate = Arc::new(Gate::default());
+    let hold = Arc::clone(&gate);
+    let origin = Origin::start(move |_, wire| {
+        wire.hold(&hold);
         wire.reset()
     });
     let gateway = Gateway::start(&site(origin.address, RULE));
-    for client in crowd(&gateway) {
-        let status = client.join().unwrap().status;
-        assert!([502, 503].contains(&status), "{status}");
+    let clients = crowd(&gateway);
+    eventually("everyone is there", || gateway.metrics().requests() == clients.len() as u64);
+    gate.open();
+    for client in clients {
+        assert_eq!(client.join().unwrap().status, 502);
     }
-    assert!(origin.count() <= 4, "not a request for every waiter: {}", origin.count());
+    assert_eq!(origin.count(), 2);
     gateway.assert_law();
 }
 

@@ -1,8 +1,8 @@
 //! What goes wrong, and what is said about it.
 
-use std::{net::TcpListener, thread, time::Duration};
+use std::{net::TcpListener, sync::Arc};
 
-use crate::harness::{Client, Gateway, Origin, gateway::run, rules::site_with, site};
+use crate::harness::{Client, Gate, Gateway, Origin, gateway::run, rules::site_with, site};
 
 const RULE: &str = "    cache-rule all ttl auto";
 
@@ -73,8 +73,10 @@ fn an_origin_that_is_down_is_503_with_a_body() {
 
 #[test]
 fn an_origin_that_is_silent_is_504() {
-    let origin = Origin::start(|_, wire| {
-        thread::sleep(Duration::from_secs(3));
+    let gate = Arc::new(Gate::default());
+    let hold = Arc::clone(&gate);
+    let origin = Origin::start(move |_, wire| {
+        wire.hold(&hold);
         wire.close()
     });
     let rules = site_with(origin.address, "", RULE, "    timeout server 300ms");

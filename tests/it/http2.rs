@@ -1,6 +1,6 @@
 //! HTTP/2: many streams at once on one connection.
 
-use std::{process::Command, sync::Arc, time::Duration};
+use std::{process::Command, sync::Arc};
 
 use crate::harness::{
     Gate, Gateway, Origin,
@@ -50,14 +50,14 @@ fn a_hundred_streams_at_once_on_misses() {
         wire.reply(200, "Cache-Control: max-age=60", seen.target.repeat(1000).as_bytes())
     });
     let (gateway, mut client) = start(&origin, RULE);
-    let opener = Arc::clone(&gate);
-    let waiter = std::thread::spawn(move || {
-        std::thread::sleep(Duration::from_millis(500));
-        opener.open();
+    let requests = (0..STREAMS).map(|number| request("GET", &format!("https://t.example/{number}"))).collect();
+    let answers = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            origin.wait_for(STREAMS);
+            gate.open();
+        });
+        client.all(requests)
     });
-    let answers =
-        client.all((0..STREAMS).map(|number| request("GET", &format!("https://t.example/{number}"))).collect());
-    waiter.join().unwrap();
     for (number, answer) in answers.into_iter().enumerate() {
         assert_eq!(answer.unwrap().body, format!("/{number}").repeat(1000).as_bytes());
     }
@@ -113,9 +113,11 @@ fn the_origin_sees_authority_as_host_and_cookies_in_one_line() {
 
 #[test]
 fn a_stream_that_is_reset_disturbs_no_other() {
-    let origin = Origin::start(|seen, wire| {
+    let gate = Arc::new(Gate::default());
+    let hold = Arc::clone(&gate);
+    let origin = Origin::start(move |seen, wire| {
         if seen.path() == "/slow" {
-            std::thread::sleep(Duration::from_millis(300));
+            wire.hold(&hold);
         }
         wire.chunked(200, "Cache-Control: max-age=60", &[&[b'x'; 100_000]])
     });
@@ -124,6 +126,7 @@ fn a_stream_that_is_reset_disturbs_no_other() {
     for number in 0..3 {
         assert_eq!(client.get(&format!("https://t.example/{number}")).body.len(), 100_000);
     }
+    gate.open();
     gateway.assert_law();
 }
 

@@ -1,8 +1,8 @@
 //! SIGHUP: a new snapshot, or the old one with the reason.
 
-use std::{net::TcpStream, thread, time::Duration};
+use std::{net::TcpStream, sync::Arc, thread};
 
-use crate::harness::{Gateway, Origin, client::request, eventually, site};
+use crate::harness::{Gate, Gateway, Origin, client::request, eventually, site};
 
 const RULE: &str = "    cache-rule all ttl auto";
 
@@ -28,8 +28,12 @@ fn rules_change_and_store_counters_and_connections_stay() {
 
 #[test]
 fn a_request_keeps_its_rules_to_its_end() {
-    let origin = Origin::start(|_, wire| {
-        thread::sleep(Duration::from_millis(700));
+    let gate = Arc::new(Gate::default());
+    let hold = Arc::clone(&gate);
+    let origin = Origin::start(move |seen, wire| {
+        if seen.path() == "/slow" {
+            wire.hold(&hold);
+        }
         wire.reply(200, "", b"slow")
     });
     let gateway = Gateway::start(&with_mark(&origin, "old", ""));
@@ -37,6 +41,8 @@ fn a_request_keeps_its_rules_to_its_end() {
     client.send(request("GET", "/slow", "", b""));
     origin.wait_for(1);
     gateway.reload(&with_mark(&origin, "new", ""));
+    eventually("the new rules are there", || gateway.get("/other").field("x-mark") == Some("new"));
+    gate.open();
     let response = client.read("GET");
     assert_eq!((response.status, response.field("x-mark")), (200, Some("old")));
 }
@@ -152,8 +158,9 @@ fn nothing_is_lost_while_rules_are_reloaded_again_and_again() {
         })
         .collect();
     for mark in 1..6 {
-        thread::sleep(Duration::from_millis(60));
-        gateway.reload(&with_mark(&origin, &mark.to_string(), ""));
+        let mark = mark.to_string();
+        gateway.reload(&with_mark(&origin, &mark, ""));
+        eventually("the new rules are there", || gateway.get("/hit").field("x-mark") == Some(&*mark));
     }
     for client in clients {
         client.join().unwrap();

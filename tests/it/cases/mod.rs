@@ -9,7 +9,10 @@ mod framing;
 mod responses;
 mod target;
 
-use std::{io, time::Duration};
+use std::{
+    io,
+    time::{Duration, Instant},
+};
 
 use crate::harness::{Broken, Gateway, Origin, Response, Seen, Wire, site};
 
@@ -93,10 +96,13 @@ fn judge(case: &Case, origin: &Origin, gateway: &Gateway) -> Result<(), String> 
     if origin.garbage().len() > garbage {
         return Err(format!("(a) the origin was sent what is no request: {:?}", origin.garbage()));
     }
-    gateway.metrics().law().or_else(|_| {
-        std::thread::sleep(Duration::from_millis(300));
-        gateway.metrics().law().map_err(|why| format!("(d) {why}"))
-    })?;
+    let mut law = gateway.metrics().law();
+    let patience = Instant::now() + Duration::from_secs(5);
+    while law.is_err() && Instant::now() < patience {
+        std::thread::sleep(Duration::from_millis(5));
+        law = gateway.metrics().law();
+    }
+    law.map_err(|why| format!("(d) {why}"))?;
     verdict(&case.right, &outcome)
 }
 
