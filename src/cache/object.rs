@@ -94,7 +94,9 @@ pub struct Delivered {
     /// The frontend's and the backend's place in it.
     pub route: (usize, usize),
     /// As [`Object::wire`].
-    pub wire: Bytes,
+    pub wire: Box<[u8]>,
+    /// What it costs.
+    pub(super) _charge: Charge,
 }
 
 /// Hits beyond this many are not told apart.

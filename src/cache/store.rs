@@ -14,7 +14,7 @@ use super::{
     fill::{self, Ending, Fill, FillOptions, Joined, Reader, Source, Table},
     index::Index,
     memory::Memory,
-    object::{Body, Draft, Object},
+    object::{Body, Delivered, Draft, Object, count},
     purge::{Mark, Purged, Sequence, Target},
     tags::Groups,
 };
@@ -319,6 +319,16 @@ impl Store {
     pub(super) fn reserve(&self, charge: &mut Charge, bytes: u64) -> bool {
         // Others may take the room that was made; a few attempts are enough or the store is in a bad way.
         (0..4).any(|_| charge.grow(bytes) || (self.make_room(bytes) && charge.grow(bytes)))
+    }
+
+    /// Keeps the head that hits of one snapshot get beside its object, charged to the budget. Without room
+    /// for it, it is made again for each hit.
+    pub fn keep_delivered(&self, object: &Object, generation: u64, route: (usize, usize), wire: &[u8]) {
+        let mut charge = self.no_charge();
+        if self.reserve(&mut charge, count(wire.len() + size_of::<Delivered>())) {
+            let made = Delivered { generation, route, wire: wire.into(), _charge: charge };
+            object.delivered.store(Some(Arc::new(made)));
+        }
     }
 
     /// Stores a finished body that was charged as it grew. What is not stored gives the charge back.

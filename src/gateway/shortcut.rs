@@ -1,6 +1,6 @@
 //! What memory can answer at once: no task, no allocation, one write.
 
-use std::{io::Write, sync::Arc};
+use std::io::Write;
 
 use super::{
     h1::write::Wire,
@@ -11,7 +11,6 @@ use super::{
     snapshot::Snapshot,
 };
 use crate::{
-    cache::{Object, object::Delivered},
     message::{Request, Response},
     metrics::Outcome,
     policy::{
@@ -43,7 +42,7 @@ pub fn from_memory(
     let Found::Fresh(stored, remaining) = lookup(snapshot, plan, &candidates, client, request, scratch) else {
         return None;
     };
-    let Stored { object, rule } = stored;
+    let (object, rule) = (&stored.object, stored.rule);
     let out = &mut wire.head;
     let rules = Rules::of(snapshot, plan);
     let whole = match precondition(request, &object.head) {
@@ -56,7 +55,7 @@ pub fn from_memory(
     } else if rules.is_empty() {
         out.extend_from_slice(&object.wire);
     } else if rules.read_only_response() {
-        delivered(snapshot, &rules, plan, client, request, &object, scratch, out);
+        delivered(snapshot, &rules, plan, client, request, &stored, scratch, out);
     } else {
         edited(&rules, plan, client, request, object.head.clone(), scratch, out);
     }
@@ -108,11 +107,12 @@ fn delivered(
     plan: &mut Plan,
     client: &Client,
     request: &mut Request,
-    object: &Object,
+    stored: &Stored,
     scratch: &Scratch,
     out: &mut Vec<u8>,
 ) {
     let route = (plan.frontend.index(), plan.backend.map_or(usize::MAX, |id| id.index()));
+    let object = &stored.object;
     let kept = object.delivered.load();
     if let Some(kept) = kept.as_ref().filter(|kept| kept.generation == snapshot.generation && kept.route == route) {
         out.extend_from_slice(&kept.wire);
@@ -121,6 +121,7 @@ fn delivered(
     let mut wire = Vec::with_capacity(object.wire.len() + 64);
     edited(rules, plan, client, request, object.head.clone(), scratch, &mut wire);
     out.extend_from_slice(&wire);
-    let made = Delivered { generation: snapshot.generation, route, wire: wire.into() };
-    object.delivered.store(Some(Arc::new(made)));
+    if let Some(store) = snapshot.cache_rule(stored.rule).and_then(|rule| snapshot.store_of(rule)) {
+        store.keep_delivered(object, snapshot.generation, route, &wire);
+    }
 }
