@@ -39,7 +39,7 @@ const HEADERS: u8 = 1;
 #[derive(Debug)]
 pub(super) struct Gauge {
     start: Instant,
-    /// Milliseconds after `start` when bytes last moved.
+    /// Milliseconds after `start` when a body's bytes last went out, or a stream ended.
     moved: AtomicU64,
     /// Told when the budget is used up.
     pub(super) flood: Notify,
@@ -50,27 +50,67 @@ impl Gauge {
         Arc::new(Self { start: Instant::now(), moved: AtomicU64::new(0), flood: Notify::new() })
     }
 
-    /// How long no byte has moved.
+    /// How long no body has gone out and no stream has ended. Frames of other kinds change nothing: PING
+    /// keeps no connection.
     pub(super) fn quiet(&self) -> Duration {
         self.start.elapsed().saturating_sub(Duration::from_millis(self.moved.load(Ordering::Relaxed)))
     }
 
-    fn moves(&self) -> u64 {
-        let now = u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX);
-        self.moved.store(now, Ordering::Relaxed);
-        now
+    /// A stream has ended, or a body moves.
+    pub(super) fn moves(&self) {
+        self.moved.store(self.now(), Ordering::Relaxed);
+    }
+
+    /// Milliseconds since the start.
+    fn now(&self) -> u64 {
+        u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 }
 
-/// A stream whose reads are measured.
+/// Finds the frames in a stream of bytes.
+#[derive(Debug, Default)]
+struct Frames {
+    /// Bytes to pass over: the preface, then each frame's payload.
+    skip: u32,
+    /// The type of the frame that `skip` is of.
+    kind: u8,
+    /// The bytes of a frame's head so far, and how many.
+    head: (u128, u32),
+}
+
+impl Frames {
+    /// Takes `bytes`; calls `frame` with type and length at the end of each head. Whether any of them
+    /// were of a body.
+    fn take(&mut self, mut bytes: &[u8], mut frame: impl FnMut(u8, u32)) -> bool {
+        let mut body = false;
+        while !bytes.is_empty() {
+            let skipped = bytes.len().min(self.skip as usize);
+            body |= skipped > 0 && self.kind == DATA;
+            self.skip = self.skip.saturating_sub(u32::try_from(skipped).unwrap_or(u32::MAX));
+            bytes = bytes.get(skipped..).unwrap_or_default();
+            if let Some((&byte, rest)) = bytes.split_first() {
+                bytes = rest;
+                self.head = (self.head.0 << 8 | u128::from(byte), self.head.1 + 1);
+                if self.head.1 == FRAME_HEAD {
+                    // 24 bits of length, 8 of type, then what does not matter here.
+                    self.skip = u32::try_from(self.head.0 >> 48 & 0xff_ffff).unwrap_or_default();
+                    self.kind = u8::try_from(self.head.0 >> 40 & 0xff).unwrap_or_default();
+                    self.head = (0, 0);
+                    frame(self.kind, self.skip);
+                }
+            }
+        }
+        body
+    }
+}
+
+/// A stream whose frames are measured.
 #[derive(Debug)]
 pub(super) struct Meter<IO> {
     io: IO,
     gauge: Arc<Gauge>,
-    /// Bytes to pass over: the preface, then each frame's payload.
-    skip: u32,
-    /// The bytes of a frame's head so far, and how many.
-    head: (u128, u32),
+    received: Frames,
+    written: Frames,
     budget: u64,
     /// When the budget was last filled up, in milliseconds of the gauge.
     filled: u64,
@@ -79,42 +119,27 @@ pub(super) struct Meter<IO> {
 
 impl<IO> Meter<IO> {
     pub(super) fn new(io: IO, gauge: Arc<Gauge>) -> Self {
-        Self { io, gauge, skip: PREFACE, head: (0, 0), budget: BURST, filled: 0, sent: 0 }
+        // What is neither head nor payload has no type that matters.
+        let received = Frames { skip: PREFACE, kind: HEADERS, ..Frames::default() };
+        Self { io, gauge, received, written: Frames::default(), budget: BURST, filled: 0, sent: 0 }
     }
 
     /// Takes the frames in `bytes` off the budget.
-    fn measure(&mut self, mut bytes: &[u8]) {
+    fn measure(&mut self, bytes: &[u8]) {
         self.earn();
-        while !bytes.is_empty() {
-            let skipped = bytes.len().min(self.skip as usize);
-            self.skip = self.skip.saturating_sub(u32::try_from(skipped).unwrap_or(u32::MAX));
-            bytes = bytes.get(skipped..).unwrap_or_default();
-            if let Some((&byte, rest)) = bytes.split_first() {
-                bytes = rest;
-                self.head = (self.head.0 << 8 | u128::from(byte), self.head.1 + 1);
-                if self.head.1 == FRAME_HEAD {
-                    self.frame();
-                }
-            }
-        }
-    }
-
-    /// A frame's head is complete: 24 bits of length, 8 of type, then what does not matter here.
-    fn frame(&mut self) {
-        let length = u32::try_from(self.head.0 >> 48 & 0xff_ffff).unwrap_or_default();
-        let kind = u8::try_from(self.head.0 >> 40 & 0xff).unwrap_or_default();
-        self.head = (0, 0);
-        self.skip = length;
-        if kind == HEADERS || (kind == DATA && length > 0) {
-            self.budget = (self.budget + PER_REQUEST_FRAME).min(BURST);
-        } else {
-            self.budget = self.budget.saturating_sub(1);
-        }
+        let budget = &mut self.budget;
+        self.received.take(bytes, |kind, length| {
+            *budget = if kind == HEADERS || (kind == DATA && length > 0) {
+                (*budget + PER_REQUEST_FRAME).min(BURST)
+            } else {
+                budget.saturating_sub(1)
+            };
+        });
     }
 
     /// Fills the budget up for the time that has passed and the bytes that were sent.
     fn earn(&mut self) {
-        let now = self.gauge.moves();
+        let now = self.gauge.now();
         let earned = (now - self.filled) * PER_SECOND / 1000;
         if earned > 0 {
             self.filled = now;
@@ -123,9 +148,19 @@ impl<IO> Meter<IO> {
         self.sent %= BYTES_SENT;
     }
 
-    fn wrote(&mut self, length: usize) {
+    /// Takes note of the first `length` bytes of `slices`.
+    fn wrote<'b>(&mut self, slices: impl IntoIterator<Item = &'b [u8]>, length: usize) {
         self.sent += length as u64;
-        self.gauge.moves();
+        let mut left = length;
+        let mut body = false;
+        for slice in slices {
+            let taken = slice.get(..left.min(slice.len())).unwrap_or_default();
+            body |= self.written.take(taken, |_, _| {});
+            left -= taken.len();
+        }
+        if body {
+            self.gauge.moves();
+        }
     }
 }
 
@@ -148,7 +183,7 @@ impl<IO: AsyncWrite + Unpin> AsyncWrite for Meter<IO> {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let meter = self.get_mut();
         let length = ready!(Pin::new(&mut meter.io).poll_write(context, bytes))?;
-        meter.wrote(length);
+        meter.wrote([bytes], length);
         Poll::Ready(Ok(length))
     }
 
@@ -159,7 +194,7 @@ impl<IO: AsyncWrite + Unpin> AsyncWrite for Meter<IO> {
     ) -> Poll<io::Result<usize>> {
         let meter = self.get_mut();
         let length = ready!(Pin::new(&mut meter.io).poll_write_vectored(context, slices))?;
-        meter.wrote(length);
+        meter.wrote(slices.iter().map(|slice| &**slice), length);
         Poll::Ready(Ok(length))
     }
 

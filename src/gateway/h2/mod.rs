@@ -40,8 +40,9 @@ const MAX_HEADER_LIST: u32 = 64 << 10;
 /// What a client may send of a body before it is read; of all bodies of a connection.
 const STREAM_WINDOW: u32 = 256 << 10;
 const CONNECTION_WINDOW: u32 = 1 << 20;
-/// Bytes of one response waiting for the socket.
-const SEND_BUFFER: usize = 128 << 10;
+/// Bytes of one response waiting for the socket: a client that opens every stream and reads none holds so
+/// many times this.
+const SEND_BUFFER: usize = 32 << 10;
 /// Resets and malformed requests that never end a connection; beyond them, they must be the lesser
 /// part of its requests (RFC 9113 §10.5).
 const STRIKES: u32 = 100;
@@ -91,11 +92,14 @@ struct Streams {
     active: AtomicU32,
     /// Streams that the client reset, or whose request was malformed.
     strikes: AtomicU32,
+    /// Told when a stream ends.
+    gauge: Arc<Gauge>,
 }
 
 /// Serves HTTP/2 on `io`, whose client has chosen it by ALPN or will send its preface (RFC 9113 §3.4),
-/// until the connection ends: by the client, by silence of `timeouts.keep_alive` without a stream at
-/// work, by abuse, or after `shutdown` when the last stream has been answered.
+/// until the connection ends: by the client, for want of a request (the first within `timeouts.http_request`,
+/// others within `timeouts.keep_alive` of the last stream's end, whatever else is sent), by abuse, or after
+/// `shutdown` when the last stream has been answered.
 pub async fn serve<IO, S>(
     io: IO,
     service: S,
@@ -109,10 +113,11 @@ pub async fn serve<IO, S>(
     let gauge = Gauge::new();
     let handshake = builder().handshake::<_, Bytes>(Meter::new(io, Arc::clone(&gauge)));
     let Ok(Ok(mut connection)) = timeout(timeouts.http_request, handshake).await else { return };
-    let streams = Arc::new(Streams { active: AtomicU32::new(0), strikes: AtomicU32::new(0) });
+    let (active, strikes) = (AtomicU32::new(0), AtomicU32::new(0));
+    let streams = Arc::new(Streams { active, strikes, gauge: Arc::clone(&gauge) });
     let mut opened = 0_u32;
     let mut draining = false;
-    let mut idle = pin!(sleep(timeouts.keep_alive));
+    let mut idle = pin!(sleep(timeouts.http_request));
     let abused = loop {
         tokio::select! {
             biased;
@@ -139,7 +144,11 @@ pub async fn serve<IO, S>(
                 stream.open(request, respond);
             }
             () = &mut idle => {
-                let limit = if draining { LINGER } else { timeouts.keep_alive };
+                let limit = match opened {
+                    _ if draining => LINGER,
+                    0 => timeouts.http_request,
+                    _ => timeouts.keep_alive,
+                };
                 let quiet = gauge.quiet();
                 if streams.active.load(Ordering::Relaxed) > 0 || quiet < limit {
                     idle.as_mut().reset(Instant::now() + limit.saturating_sub(quiet).max(LINGER.min(limit)));
@@ -246,6 +255,7 @@ impl<S: Service> Stream<S> {
 
 impl<S> Drop for Stream<S> {
     fn drop(&mut self) {
+        self.streams.gauge.moves();
         self.streams.active.fetch_sub(1, Ordering::Relaxed);
     }
 }

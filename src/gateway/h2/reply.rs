@@ -11,11 +11,15 @@ use std::{
 use bytes::Bytes;
 use h2::{Reason, SendStream, server::SendResponse};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use tokio::time::Instant;
 
 use crate::{
     gateway::reply::Reply,
     message::{Fields, Framing, Response},
 };
+
+/// Bytes that a client has to take of a longer body within `timeout client`.
+const LEAST: usize = 1 << 10;
 
 /// The sending half of a stream, shared by whoever writes the answer and whoever watches for the
 /// client's reset. Both run in the stream's one task, so the lock is never waited for.
@@ -52,14 +56,19 @@ impl Outlet {
         Ok(())
     }
 
-    /// Sends `data` at the pace of the client's windows; fails when it takes nothing for `limit`.
+    /// Sends `data` at the pace of the client's windows; fails when it takes next to nothing for `limit`.
     pub(super) async fn data(&self, mut data: Bytes, end: bool, limit: Duration) -> io::Result<()> {
+        let (mut deadline, mut taken) = (Instant::now() + limit, 0);
         while !data.is_empty() {
             let room = poll_fn(|context| self.poll_room(context, data.len()));
-            let Ok(room) = tokio::time::timeout(limit, room).await else {
+            let Ok(room) = tokio::time::timeout_at(deadline, room).await else {
                 return Err(io::Error::new(io::ErrorKind::TimedOut, "the client's window stays closed"));
             };
             let piece = data.split_to(room?.min(data.len()));
+            taken += piece.len();
+            if taken >= LEAST {
+                (deadline, taken) = (Instant::now() + limit, 0);
+            }
             self.send(piece, end && data.is_empty())?;
         }
         Ok(())

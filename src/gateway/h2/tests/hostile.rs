@@ -200,3 +200,45 @@ async fn floods_of_control_frames_end_the_connection() {
         timeout(Duration::from_secs(3), rig.served).await.unwrap().unwrap();
     }
 }
+
+#[tokio::test]
+async fn pings_keep_no_connection_without_requests() {
+    for dripped in [false, true] {
+        let timeouts = ClientTimeouts { http_request: Duration::from_millis(200), ..TIMEOUTS };
+        let (rig, mut io) = rig(timeouts, "127.0.0.1:1".parse().unwrap());
+        io.write_all(PREFACE).await.unwrap();
+        let head = frame(1, 4, 1, &[0x82; 200]);
+        let (mut read, mut write) = tokio::io::split(io);
+        let sink = tokio::spawn(async move { tokio::io::copy(&mut read, &mut tokio::io::sink()).await });
+        let drip = tokio::spawn(async move {
+            for at in 0..head.len() {
+                let bytes = if dripped { head[at..=at].to_vec() } else { frame(6, 0, 0, b"12345678") };
+                if write.write_all(&bytes).await.is_err() {
+                    return;
+                }
+                sleep(Duration::from_millis(50)).await;
+            }
+        });
+        timeout(Duration::from_secs(5), rig.served).await.expect("it is closed").unwrap();
+        drip.await.unwrap();
+        sink.await.unwrap().unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_body_taken_byte_by_byte_is_broken_off() {
+    let (rig, io) = rig(TIMEOUTS, "127.0.0.1:1".parse().unwrap());
+    let mut builder = h2::client::Builder::new();
+    let (mut sender, connection) = builder.initial_window_size(1).handshake::<_, Bytes>(io).await.unwrap();
+    tokio::spawn(connection);
+    let (response, _) = sender.send_request(get("/big"), true).unwrap();
+    let mut stream = response.await.unwrap().into_body();
+    let taken = async {
+        while let Some(Ok(data)) = stream.data().await {
+            sleep(Duration::from_millis(20)).await;
+            stream.flow_control().release_capacity(data.len()).unwrap();
+        }
+    };
+    timeout(Duration::from_secs(5), taken).await.expect("it is broken off");
+    until(|| rig.seen.working.load(Ordering::SeqCst) == 0).await;
+}
