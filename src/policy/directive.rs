@@ -32,7 +32,8 @@ impl Scope {
 }
 
 /// The directives of one message, of a request as well as of a response. The first one of a kind
-/// counts; a number that is none counts as zero, which means stale (§4.2.1).
+/// counts; a number that is none counts as zero, which means stale (§4.2.1). In a field that is malformed, whatever
+/// restricts counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheControl {
     /// `max-age` (§5.2.1.1, §5.2.2.1).
@@ -75,7 +76,27 @@ impl CacheControl {
             let (name, value) = split(member);
             found.take(name, value);
         }
+        if !fields.members("cache-control").all(is_directive) {
+            found.be_careful(fields);
+        }
         found
+    }
+
+    /// What a field means that is not written as §5.2 says, its sender alone knows: every word in it that restricts
+    /// counts, wherever it stands, and nothing sets it aside.
+    fn be_careful(&mut self, fields: &Fields) {
+        self.must_understand = false;
+        for word in fields.all("cache-control").flat_map(|line| line.split(|&byte| !is_token_byte(byte))) {
+            let is = |directive: &str| word.eq_ignore_ascii_case(directive.as_bytes());
+            self.no_store |= is("no-store");
+            self.must_revalidate |= is("must-revalidate");
+            self.proxy_revalidate |= is("proxy-revalidate");
+            if is("private") {
+                self.private = Scope::Whole;
+            } else if is("no-cache") {
+                self.no_cache = Scope::Whole;
+            }
+        }
     }
 
     fn take(&mut self, name: &[u8], value: Option<&[u8]>) {
@@ -148,6 +169,35 @@ fn split(member: &[u8]) -> (&[u8], Option<&[u8]>) {
         }
         None => (member, None),
     }
+}
+
+/// Whether a member is `token [ "=" ( token / quoted-string ) ]` (§5.2).
+fn is_directive(member: &[u8]) -> bool {
+    let is_token = |text: &[u8]| !text.is_empty() && text.iter().all(|&byte| is_token_byte(byte));
+    match memchr::memchr(b'=', member) {
+        Some(at) => {
+            let (name, value) = (member.get(..at).unwrap_or_default(), member.get(at + 1..).unwrap_or_default());
+            is_token(name) && (is_token(value) || is_quoted(value))
+        }
+        None => is_token(member),
+    }
+}
+
+/// Whether this is one quoted string and nothing behind it (RFC 9110 §5.6.4).
+fn is_quoted(text: &[u8]) -> bool {
+    let Some(inner) = text.strip_prefix(b"\"") else { return false };
+    let mut escaped = false;
+    let end = inner.iter().position(|&byte| {
+        let ends = byte == b'"' && !escaped;
+        escaped = byte == b'\\' && !escaped;
+        ends
+    });
+    end.is_some_and(|at| at + 1 == inner.len())
+}
+
+/// RFC 9110 §5.6.2.
+fn is_token_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
 /// The inside of a quoted string; anything else as it is.
@@ -227,6 +277,33 @@ mod tests {
         assert_eq!(fields_to_drop(&fields, &Ignore::default()), [&b"set-cookie"[..], b"a", b"x-b"]);
         let ignore = Ignore { private: true, ..Ignore::default() };
         assert_eq!(fields_to_drop(&fields, &ignore), [&b"x-b"[..]]);
+    }
+
+    #[test]
+    fn what_restricts_counts_anywhere_in_a_malformed_field() {
+        for line in
+            ["max-age=60; private", "max-age=60 private", "foo=\"a, PRIVATE", "private =\"x\"", "x=a\"b, private=\"c\""]
+        {
+            assert_eq!(of(&[line]).private, Scope::Whole, "{line}");
+        }
+        assert!(of(&["foo=\"no-store, x, private"]).no_store);
+        assert!(of(&["max-age=60", "foo=\"x", "a, no-store"]).no_store, "the quote goes on in the next line");
+        assert_eq!(of(&["max-age=60;no-cache=\"x\""]).no_cache, Scope::Whole);
+        let aside = of(&["must-understand, no-store; x"]);
+        assert!(aside.no_store && !aside.must_understand);
+        assert!(of(&["max-age=60; must-revalidate"]).must_revalidate);
+        assert!(of(&["max-age=60; proxy-revalidate"]).proxy_revalidate);
+    }
+
+    #[test]
+    fn words_in_a_well_formed_field_count_where_they_are_directives() {
+        for line in
+            ["foo=\"no-store, \\\"private\"", "x-private, no-storex", "private=\"set-cookie\", max-age=5", "a=no-store"]
+        {
+            let found = of(&[line]);
+            assert!(!found.no_store && found.private != Scope::Whole, "{line}");
+        }
+        assert!(!of(&["x-private; my-no-store"]).no_store, "whole words only");
     }
 
     #[test]

@@ -342,6 +342,14 @@ mod tests {
     }
 
     #[test]
+    fn a_malformed_field_is_read_with_care() {
+        assert_eq!(control("max-age=60; private"), Storable::No(Reason::Private));
+        assert_eq!(control("foo=\"no-store, x, max-age=60, private"), Storable::No(Reason::NoStore));
+        let answered = [("Cache-Control", "max-age=60; private")];
+        assert_eq!(decide(&[], 200, &answered, &fixed(60)), Storable::No(Reason::Private));
+    }
+
+    #[test]
     fn qualified_private_and_no_cache_are_stored() {
         let cookie = ("Set-Cookie", "a=b");
         let named = ("Cache-Control", "max-age=10, private=\"set-cookie\", no-cache=\"x-a\"");
