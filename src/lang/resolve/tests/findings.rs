@@ -113,6 +113,8 @@ const CASES: &[(&str, &str, &str, &str)] = &[
     ("http-request set-header a: b", codes::BAD_FIELD_NAME, "a:", "`:`"),
     ("http-request set-header Content-Length 5", codes::FRAMING_FIELD, "Content-Length", ""),
     ("http-request del-header Transfer-Encoding", codes::FRAMING_FIELD, "Transfer-Encoding", ""),
+    ("http-request del-header content-length", codes::FRAMING_FIELD, "content-length", ""),
+    ("http-response del-header Transfer-Encoding", codes::FRAMING_FIELD, "Transfer-Encoding", ""),
     ("http-request set-header a 50%", codes::FORMAT_SHAPE, "%", "%%"),
     ("http-request set-header a x%20y", codes::FORMAT_SHAPE, "%2", "%%"),
     ("http-request set-header a %ci", codes::UNBUILT_ACTION, "%ci", ""),
