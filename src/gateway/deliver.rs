@@ -19,7 +19,7 @@ use super::{
 use crate::{
     cache::{
         Object, Seen, Store,
-        fill::{Arrival, Failure, FailureKind, FillOptions, Joined, Piece, Reader},
+        fill::{Arrival, Failure, FillOptions, Joined, Piece, Reader},
     },
     config::{CacheRule, FillMode, Id},
     message::{Framing, Request, Response},
@@ -30,10 +30,10 @@ use crate::{
         range::{Part, part},
         reuse::{only_if_cached, usable_on_error},
         status::{Forward, Status},
-        storable::cookie_at_risk,
+        storable::{Reason, cookie_at_risk},
         validator::{Precondition, not_modified, precondition},
     },
-    rule::{Answer, Client},
+    rule::Client,
 };
 
 /// How an exchange with a client ended, as far as this module carries it.
@@ -68,12 +68,42 @@ struct Delivery<'a, R> {
 
 /// What a reply says of how it came about.
 #[derive(Clone, Copy)]
-struct How<'s> {
+struct How {
     outcome: Outcome,
     rule: Option<Id<CacheRule>>,
     reason: Option<&'static str>,
-    status: Status<'s>,
-    age: Option<u64>,
+    status: Status<'static>,
+    age: Age,
+}
+
+/// `Age` of a reply (RFC 9111 §5.1).
+#[derive(Clone, Copy)]
+enum Age {
+    /// The cache's: these seconds; `None`: the origin has just made or confirmed the response.
+    Ours(Option<u64>),
+    /// As the origin says and rules leave it: the response is nobody else's.
+    Origins,
+}
+
+/// What was asked of the origin, and why.
+struct Asked<'c> {
+    candidates: &'c Candidates,
+    forward: Forward,
+    joined: Joined,
+    /// What may be served if that comes to nothing.
+    stale: Option<Stored>,
+}
+
+impl Asked<'_> {
+    /// What may be served although it is stale, now that the origin has failed (RFC 5861 §4).
+    fn usable(&self) -> Option<&Stored> {
+        self.stale.as_ref().filter(|stored| usable_on_error(&stored.object.freshness, clock::now()))
+    }
+
+    /// What its answers say, whatever they are.
+    fn status(&self) -> Status<'static> {
+        Status { forward: Some(self.forward), collapsed: self.joined == Joined::Follower, ..Status::default() }
+    }
 }
 
 /// Carries `plan` out, all of it but passing to the proxy engine.
@@ -100,7 +130,9 @@ pub async fn serve<R: Reply>(
 impl<R: Reply> Delivery<'_, R> {
     async fn run(&mut self) -> io::Result<Flow> {
         match self.plan.route.clone() {
-            Route::Answer(answer, outcome) => self.answer(&answer, outcome, None).await,
+            Route::Answer(answer, outcome) => {
+                self.own(answer.head.clone(), answer.body.clone(), outcome, None, None).await
+            }
             Route::Purge { soft } => self.purge(soft).await,
             Route::Fetch(candidates) => self.fetch(&candidates).await,
             Route::Pass(bypass) => Ok(Flow::Pass(bypass)),
@@ -113,21 +145,23 @@ impl<R: Reply> Delivery<'_, R> {
         for last in [false, true] {
             let found = lookup(self.snapshot, &mut self.plan, candidates, self.client, &mut self.request, &mut scratch);
             let (forward, stale) = match found {
-                Found::Fresh(stored, remaining) => return self.stored(&stored, remaining, Outcome::Hit, None).await,
+                Found::Fresh(stored, remaining) => return self.hit(&stored, remaining, Outcome::Hit, None).await,
                 Found::Grace(stored, remaining) => {
                     self.refresh(candidates, &stored, &mut scratch);
-                    return self.stored(&stored, remaining, Outcome::Stale, Some("grace")).await;
+                    return self.hit(&stored, remaining, Outcome::Stale, Some("grace")).await;
                 }
                 Found::Stale(..) | Found::Nothing(_) if only_if_cached(&self.request) => {
                     let answer = fault::page(504, "nothing usable is stored, and the request wants no more");
-                    return self.answer(&answer, Outcome::Answered, Some("only-if-cached")).await;
+                    let detail = Some("only-if-cached");
+                    let status = Status { detail, ..Status::default() };
+                    return self.own(answer.head, answer.body, Outcome::Answered, detail, Some(status)).await;
                 }
                 Found::Nothing(_) if self.request.fields.has("range") => return Ok(Flow::Pass(Bypass::Range)),
                 Found::Stale(stored, _) => (Forward::Stale, Some(stored)),
                 Found::Nothing(forward) => (forward, None),
             };
             if let Some((reader, joined)) = self.start(candidates, stale.as_ref(), last, &mut scratch) {
-                return self.fill(candidates, forward, stale, reader, joined).await;
+                return self.fill(Asked { candidates, forward, joined, stale }, reader).await;
             }
             // A fill that ended since has stored something: it may answer this request.
         }
@@ -182,14 +216,7 @@ impl<R: Reply> Delivery<'_, R> {
     }
 
     /// Answers from a fill, streaming as it grows.
-    async fn fill(
-        &mut self,
-        candidates: &Candidates,
-        forward: Forward,
-        stale: Option<Stored>,
-        mut reader: Reader,
-        joined: Joined,
-    ) -> io::Result<Flow> {
+    async fn fill(&mut self, asked: Asked<'_>, mut reader: Reader) -> io::Result<Flow> {
         loop {
             let arrival = tokio::select! {
                 arrival = reader.head() => arrival,
@@ -197,50 +224,54 @@ impl<R: Reply> Delivery<'_, R> {
             };
             match arrival {
                 Ok(Arrival::Interim(head)) => self.reply.interim(&head).await?,
-                Ok(Arrival::NotForYou(SERVER_ERROR)) if stale.is_some() => {
-                    return self.failed(&server_error(), stale).await;
-                }
-                Ok(Arrival::NotForYou(reason)) => return Ok(Flow::Pass(Bypass::NotShared(reason))),
-                Ok(Arrival::Head { reason: Some(SERVER_ERROR), .. }) if stale.is_some() => {
-                    return self.failed(&server_error(), stale).await;
+                Ok(Arrival::NotForYou(reason)) => {
+                    return match asked.usable().filter(|_| reason == SERVER_ERROR) {
+                        Some(stored) => self.instead(&asked, stored, None, reason).await,
+                        None => Ok(Flow::Pass(Bypass::NotShared(reason))),
+                    };
                 }
                 Ok(Arrival::Head { head, freshness, stored, reason, revalidated }) => {
+                    if let Some(stale) = asked.usable().filter(|_| reason == Some(SERVER_ERROR)) {
+                        return self.instead(&asked, stale, Some(head.status), SERVER_ERROR).await;
+                    }
                     let arrived = Arrived { freshness, stored, reason, revalidated };
-                    let how = self.how(candidates, forward, joined, &arrived);
-                    return self.stream(&head, how, reader).await;
+                    return self.stream(&head, Self::how(&asked, &arrived), reader).await;
                 }
-                Err(failure) => return self.failed(&failure, stale).await,
+                Err(failure) => return self.failed(&asked, &failure).await,
             }
         }
     }
 
-    fn how(&self, candidates: &Candidates, forward: Forward, joined: Joined, arrived: &Arrived) -> How<'static> {
+    fn how(asked: &Asked<'_>, arrived: &Arrived) -> How {
         let now = clock::now();
         let ttl = arrived.freshness.map(|times| {
             let seconds = |duration: std::time::Duration| i64::try_from(duration.as_secs()).unwrap_or(i64::MAX);
             seconds(times.lifetime).saturating_sub(seconds(times.age(now)))
         });
-        let outcome = match joined {
+        let outcome = match asked.joined {
             Joined::Follower => Outcome::Collapsed,
             Joined::Leader if arrived.revalidated => Outcome::Revalidated,
             Joined::Leader => Outcome::Miss,
         };
-        let age = arrived.freshness.map(|times| times.age(now).as_secs()).filter(|&age| age > 0);
+        let age = arrived
+            .freshness
+            .map_or(Age::Origins, |times| Age::Ours(Some(times.age(now).as_secs()).filter(|&age| age > 0)));
+        // What is stored was not for this request, whatever became of the answer.
+        let barred = (asked.forward == Forward::Bypass).then_some(Reason::Cookie.as_str());
+        let detail = arrived.reason.or(barred);
         let status = Status {
-            forward: Some(forward),
             forward_status: arrived.revalidated.then_some(304),
             ttl: ttl.filter(|_| arrived.stored),
             stored: arrived.stored,
-            collapsed: joined == Joined::Follower,
-            detail: arrived.reason,
-            ..Status::default()
+            detail,
+            ..asked.status()
         };
-        let reason = arrived.reason.or(Some(forward.as_str()));
-        How { outcome, rule: candidates.first().copied(), reason, status, age }
+        let reason = detail.or(Some(asked.forward.as_str()));
+        How { outcome, rule: asked.candidates.first().copied(), reason, status, age }
     }
 
     /// Sends a fill's response.
-    async fn stream(&mut self, head: &Response, how: How<'_>, mut reader: Reader) -> io::Result<Flow> {
+    async fn stream(&mut self, head: &Response, how: How, mut reader: Reader) -> io::Result<Flow> {
         if precondition(&self.request, head) == Precondition::NotModified {
             self.head(not_modified(&head.fields), &how, true).await?;
             return Ok(Flow::Done);
@@ -272,40 +303,60 @@ impl<R: Reply> Delivery<'_, R> {
     }
 
     /// The origin failed before it answered: a stale response if that is allowed, else the fault.
-    async fn failed(&mut self, failure: &Failure, stale: Option<Stored>) -> io::Result<Flow> {
-        let now = clock::now();
-        if let Some(stored) = stale.filter(|stored| usable_on_error(&stored.object.freshness, now)) {
-            let times = &stored.object.freshness;
-            let over = times.age(now).saturating_sub(times.lifetime).as_secs();
-            let remaining = Remaining { age: times.age(now), ttl: -i64::try_from(over).unwrap_or(i64::MAX) };
-            return self.stored(&stored, remaining, Outcome::Stale, Some(failure.kind.as_str())).await;
+    async fn failed(&mut self, asked: &Asked<'_>, failure: &Failure) -> io::Result<Flow> {
+        let detail = failure.kind.as_str();
+        if let Some(stored) = asked.usable() {
+            return self.instead(asked, stored, None, detail).await;
         }
         let answer = fault::of_failure(failure);
-        self.answer(&answer, Outcome::Error, Some(failure.kind.as_str())).await
+        let status = Status { detail: Some(detail), ..asked.status() };
+        self.own(answer.head, answer.body, Outcome::Error, Some(detail), Some(status)).await
     }
 
-    /// Sends a stored response.
-    async fn stored(
+    /// Sends what is stored although it is stale, in the place of an error: of the status `answered`, if the origin
+    /// answered at all.
+    async fn instead(
+        &mut self,
+        asked: &Asked<'_>,
+        stored: &Stored,
+        answered: Option<u16>,
+        detail: &'static str,
+    ) -> io::Result<Flow> {
+        let (now, times) = (clock::now(), &stored.object.freshness);
+        let over = times.age(now).saturating_sub(times.lifetime).as_secs();
+        let ttl = Some(-i64::try_from(over).unwrap_or(i64::MAX));
+        let status = Status { forward_status: answered, ttl, detail: Some(detail), ..asked.status() };
+        let age = Age::Ours(Some(times.age(now).as_secs()));
+        let how = How { outcome: Outcome::Stale, rule: Some(stored.rule), reason: Some(detail), status, age };
+        self.stored(stored, &how).await
+    }
+
+    /// Sends a stored response without asking anybody.
+    async fn hit(
         &mut self,
         stored: &Stored,
         remaining: Remaining,
         outcome: Outcome,
         reason: Option<&'static str>,
     ) -> io::Result<Flow> {
-        let object = &stored.object;
         let status = Status { hit: true, ttl: Some(remaining.ttl), detail: reason, ..Status::default() };
-        let age = Some(remaining.age.as_secs());
-        let how = How { outcome, rule: Some(stored.rule), reason, status, age };
+        let age = Age::Ours(Some(remaining.age.as_secs()));
+        self.stored(stored, &How { outcome, rule: Some(stored.rule), reason, status, age }).await
+    }
+
+    /// Sends a stored response.
+    async fn stored(&mut self, stored: &Stored, how: &How) -> io::Result<Flow> {
+        let object = &stored.object;
         match precondition(&self.request, &object.head) {
             Precondition::Forward => return Ok(Flow::Pass(Bypass::Precondition)),
-            Precondition::NotModified => self.head(not_modified(&object.head.fields), &how, true).await?,
-            Precondition::Send => self.object(object, &how).await?,
+            Precondition::NotModified => self.head(not_modified(&object.head.fields), how, true).await?,
+            Precondition::Send => self.object(object, how).await?,
         }
         Ok(Flow::Done)
     }
 
     /// Sends a stored response or the part of it that was asked for.
-    async fn object(&mut self, object: &Object, how: &How<'_>) -> io::Result<()> {
+    async fn object(&mut self, object: &Object, how: &How) -> io::Result<()> {
         let mut head = object.head.clone();
         let len = object.body.len;
         let (mut skip, mut left) = (0, len);
@@ -345,23 +396,16 @@ impl<R: Reply> Delivery<'_, R> {
     }
 
     /// Sends a head after the response rules, with what says how it came about.
-    async fn head(&mut self, mut head: Response, how: &How<'_>, bodyless: bool) -> io::Result<()> {
+    async fn head(&mut self, mut head: Response, how: &How, bodyless: bool) -> io::Result<()> {
         let rules = Rules::of(self.snapshot, &self.plan);
-        respond::apply(&rules, &mut self.plan, self.client, &mut self.request, &mut head, &Bump::new());
-        if let Some(age) = how.age {
-            head.fields.remove(b"Age");
+        let finish = if matches!(how.age, Age::Ours(_)) { respond::apply_cached } else { respond::apply };
+        finish(&rules, &mut self.plan, self.client, &mut self.request, &mut head, &Bump::new());
+        if let Age::Ours(Some(age)) = how.age {
             head.fields.append(b"Age", age.to_string().as_bytes());
         }
-        let mut text = Vec::new();
-        how.status.write(&mut text);
-        head.fields.append(b"Cache-Status", &text);
+        respond::say(&how.status, &mut head);
         self.ending = Ending { status: head.status, outcome: how.outcome, reason: how.reason, rule: how.rule };
         self.reply.head(&head, bodyless).await
-    }
-
-    /// Sends a response of our own.
-    async fn answer(&mut self, answer: &Answer, outcome: Outcome, reason: Option<&'static str>) -> io::Result<Flow> {
-        self.own(answer.head.clone(), answer.body.clone(), outcome, reason).await
     }
 
     /// Purges the request's URL from every store and says how many objects that was.
@@ -373,21 +417,26 @@ impl<R: Reply> Delivery<'_, R> {
         let mut head = Response::new(if purged.matched > 0 { 200 } else { 404 });
         head.fields.append(b"Content-Type", b"application/json");
         let body = format!("{{\"matched\":{},\"purged\":{}}}\n", purged.matched, purged.purged);
-        self.own(head, Bytes::from(body), Outcome::Purge, None).await
+        self.own(head, Bytes::from(body), Outcome::Purge, None, None).await
     }
 
+    /// Sends a response of our own; `status` where it stands for one of the cache.
     async fn own(
         &mut self,
         mut head: Response,
         body: Bytes,
         outcome: Outcome,
         reason: Option<&'static str>,
+        status: Option<Status<'static>>,
     ) -> io::Result<Flow> {
         let rules = Rules::of_answer(self.snapshot, &self.plan);
         respond::apply(&rules, &mut self.plan, self.client, &mut self.request, &mut head, &Bump::new());
         if !head.is_bodyless() {
             head.fields.set(b"Content-Length", body.len().to_string().as_bytes());
             head.framing = Framing::Length(u64::try_from(body.len()).unwrap_or(u64::MAX));
+        }
+        if let Some(status) = status {
+            respond::say(&status, &mut head);
         }
         self.ending = Ending { status: head.status, outcome, reason, rule: self.plan.rule() };
         if self.request.method() == b"HEAD" || head.is_bodyless() {
@@ -401,11 +450,6 @@ impl<R: Reply> Delivery<'_, R> {
 
 /// The word of a fill whose response is a server's error while something stale may be served instead.
 const SERVER_ERROR: &str = "server-error";
-
-/// A server's error as a failure, for when not even stale can be served any more.
-fn server_error() -> Failure {
-    Failure::new(FailureKind::Protocol, "the server answered with an error")
-}
 
 /// What a fill said with its head.
 struct Arrived {

@@ -11,13 +11,13 @@ use super::{
     lookup::write_key,
     plan::{Candidates, Plan, Scratch},
     snapshot::Snapshot,
+    surrogate,
 };
 use crate::{
     cache::{
         Object,
         fill::{Failure, FailureKind, Head, Judgement, Piece, Source},
         object::Draft,
-        tags,
     },
     config::{CacheRule, Id},
     message::{Request, Response},
@@ -28,12 +28,9 @@ use crate::{
         validator::{freshen, make_conditional, selects},
         variant::Vary,
     },
-    rule::{Client, Sample},
+    rule::Client,
     time::Timestamp,
 };
-
-/// Where origins put surrogate keys; meant for caches alone.
-const TAG_FIELDS: [&str; 3] = ["surrogate-key", "cache-tag", "xkey"];
 
 /// A fetch from a backend, for the cache.
 pub struct Origin {
@@ -46,6 +43,8 @@ pub struct Origin {
     request: Request,
     /// What a revalidation would confirm.
     stored: Option<Arc<Object>>,
+    /// Whether the last request that was sent carried the stored validators.
+    conditional: bool,
     /// What purges call it.
     url: Vec<u8>,
     exchange: Option<Exchange>,
@@ -70,8 +69,22 @@ impl Origin {
         let requested = plan.now;
         let mut url = Vec::new();
         request.write_url(client.tls.is_some(), &mut url);
-        let (exchange, begun, repeated) = (None, None, false);
-        Self { pool, snapshot, plan, candidates, client, request, stored, url, exchange, requested, begun, repeated }
+        let (exchange, conditional, begun, repeated) = (None, false, None, false);
+        Self {
+            pool,
+            snapshot,
+            plan,
+            candidates,
+            client,
+            request,
+            stored,
+            conditional,
+            url,
+            exchange,
+            requested,
+            begun,
+            repeated,
+        }
     }
 
     /// Sends the request to a server whose turn it is; to the next when one cannot be reached.
@@ -81,10 +94,7 @@ impl Origin {
         let settings = backend.and_then(|id| self.snapshot.backend(id)).ok_or_else(no_server)?;
         let mut upstream = self.request.clone();
         forward::for_fill(&mut upstream);
-        forward::add_forwarded_for(&self.snapshot, &self.plan, &self.client, &mut upstream.fields);
-        if let Some(stored) = &self.stored {
-            make_conditional(&mut upstream, &stored.head);
-        }
+        self.conditional = self.stored.as_ref().is_some_and(|stored| make_conditional(&mut upstream, &stored.head));
         let counters = backend.and_then(|id| self.snapshot.backend_state(id)).map(|state| &state.metrics);
         let mut failure = no_server();
         for _ in 0..settings.servers.len().clamp(1, 3) {
@@ -126,47 +136,24 @@ impl Origin {
         })
     }
 
-    /// Runs `cache-response` rules: edits of what is stored. Of a confirmation only what it brings is
-    /// edited, under the conditions that hold for what it confirms.
-    fn edit(&mut self, response: &mut Response, confirmed: Option<&Object>, arena: &Bump) {
+    /// Runs `cache-response` rules: edits of what is stored.
+    fn edit(&mut self, response: &mut Response, arena: &Bump) {
         let Self { snapshot, plan, client, request, .. } = self;
         let backend = plan.backend.and_then(|id| snapshot.backend(id)).map(|backend| &backend.cache_response);
         let frontend = snapshot.frontend(plan.frontend).map(|frontend| &frontend.cache_response);
         for rules in [backend, frontend].into_iter().flatten().filter(|rules| !rules.is_empty()) {
-            let chosen = confirmed.map(|stored| {
-                let mut whole = freshen(&stored.head, response);
-                plan.with_response(snapshot, client, request, &mut whole, arena, |txn| rules.holding(txn))
-            });
-            plan.with_response(snapshot, client, request, response, arena, |txn| match &chosen {
-                Some(chosen) => rules.run_chosen(txn, chosen),
-                None => {
-                    let _ = rules.run(txn);
-                }
+            plan.with_response(snapshot, client, request, response, arena, |txn| {
+                let _ = rules.run(txn);
             });
         }
     }
 
-    /// Takes the surrogate keys off the response: what the rule's `tags` say, else the usual fields.
+    /// The surrogate keys of a response, whose fields go.
     fn take_tags(&mut self, id: Id<CacheRule>, response: &mut Response, arena: &Bump) -> Vec<Box<str>> {
         let Self { snapshot, plan, client, request, .. } = self;
         let Some(rule) = snapshot.cache_rule(id) else { return Vec::new() };
-        let mut found = Vec::new();
-        if rule.tags.is_empty() {
-            TAG_FIELDS.iter().flat_map(|name| response.fields.all(name)).for_each(|line| tags::split(line, &mut found));
-        }
-        plan.with_response(snapshot, client, request, response, arena, |txn| {
-            for expr in &rule.tags {
-                expr.any(txn, |sample| {
-                    if let Sample::Str(text) | Sample::Bin(text) = sample {
-                        tags::split(text, &mut found);
-                    }
-                    false
-                });
-            }
-        });
-        TAG_FIELDS.iter().for_each(|name| {
-            response.fields.remove(name.as_bytes());
-        });
+        let found = surrogate::keys(rule, snapshot, plan, client, request, response, arena);
+        surrogate::strip(snapshot, plan, &mut response.fields);
         found
     }
 
@@ -185,15 +172,18 @@ impl Origin {
         let received = clock::now();
         let arena = Bump::new();
         hop::strip(&mut response.fields);
-        self.edit(&mut response, confirmed.as_deref(), &arena);
-        if let Some(stored) = &confirmed {
-            response = freshen(&stored.head, &response);
+        match &confirmed {
+            Some(stored) => response = freshen(&stored.head, &response, |head| self.edit(head, &arena)),
+            None => self.edit(&mut response, &arena),
         }
         let failed = confirmed.is_none() && matches!(response.status, 500 | 502 | 503 | 504);
         if failed && self.stored.as_ref().is_some_and(|stored| usable_on_error(&stored.freshness, received)) {
+            surrogate::strip(&self.snapshot, &self.plan, &mut response.fields);
             return Judgement::ServerError(Box::new(response));
         }
-        match (self.draft(&mut response, confirmed.as_deref(), received, &arena), confirmed) {
+        let draft = self.draft(&mut response, confirmed.as_deref(), received, &arena);
+        surrogate::strip(&self.snapshot, &self.plan, &mut response.fields);
+        match (draft, confirmed) {
             (Ok(draft), Some(stored)) => Judgement::Freshen(Box::new(draft), stored),
             (Ok(draft), None) => Judgement::Store(Box::new(draft)),
             (Err(refused), Some(stored)) => Judgement::Confirmed(Box::new(response), stored, refused.word),
@@ -216,9 +206,6 @@ impl Origin {
         let first = self.candidates.first().and_then(|&id| snapshot.cache_rule(id)).map(|rule| rule.store);
         if first != Some(rule.store) {
             return Err(Refused::by_rules("other-store"));
-        }
-        if !rule.terms.ignore.vary && forward::varies_on_added(&snapshot, &self.plan, response) {
-            return Err(Refused::by_rules("vary-forwarded"));
         }
         let freshness = match storable(&self.request, response, &rule.terms, self.requested, received) {
             Storable::Yes(freshness) => freshness,
@@ -288,8 +275,13 @@ impl Source for Origin {
                     return Err(failure);
                 }
             };
-            // A 304 about something else than what is stored confirms nothing: ask for the whole (RFC 9111 §4.3.4).
             match (&head, &self.stored) {
+                (Head::Final(response), _) if response.status == 304 && !self.conditional => {
+                    let failure = Failure::new(FailureKind::Protocol, "304 to a request without condition");
+                    self.count_error(&failure);
+                    return Err(failure);
+                }
+                // A 304 about something else than what is stored confirms nothing: ask for the whole (RFC 9111 §4.3.4).
                 (Head::Final(response), Some(stored)) if response.status == 304 && !selects(response, &stored.head) => {
                     self.stored = None;
                     self.exchange = None;

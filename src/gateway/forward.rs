@@ -1,13 +1,16 @@
 //! A request on its way to a server: what HTTP takes off a hop and what `option forwardfor` adds.
 
-use std::net::IpAddr;
+use std::{io::Write, net::IpAddr};
 
-use super::{hop, plan::Plan, snapshot::Snapshot};
+use super::hop;
 use crate::{
-    config::ForwardFor,
-    message::{Fields, Request, Response},
+    config::{Backend, ForwardFor, Frontend},
+    message::{Fields, Request},
     rule::Client,
 };
+
+/// Longest text of an address: IPv6 with its last two groups as IPv4.
+const MAX_ADDRESS: usize = 45;
 
 /// Makes the head of a fill of a client's request: GET, whole, unconditional, nobody's hop.
 pub fn for_fill(request: &mut Request) {
@@ -21,18 +24,20 @@ pub fn for_fill(request: &mut Request) {
 }
 
 /// The head of a request that is passed, as a server gets it; the body's framing is the engine's affair.
-pub fn for_pass(snapshot: &Snapshot, plan: &Plan, client: &Client, request: &Request) -> Request {
+pub fn for_pass(request: &Request) -> Request {
     let mut head = request.clone();
     hop::strip(&mut head.fields);
-    add_forwarded_for(snapshot, plan, client, &mut head.fields);
     head
 }
 
 /// Adds what `option forwardfor` of frontend and backend say together, as HAProxy does: the backend's field
-/// name wins, `if-none` counts when no side says otherwise, and either's `except` excepts.
-pub fn add_forwarded_for(snapshot: &Snapshot, plan: &Plan, client: &Client, fields: &mut Fields) {
-    let frontend = snapshot.frontend(plan.frontend).and_then(|frontend| frontend.forwardfor.as_ref());
-    let backend = plan.backend.and_then(|id| snapshot.backend(id)).and_then(|backend| backend.forwardfor.as_ref());
+/// name wins, `if-none` counts when no side says otherwise, and either's `except` excepts. Allocates nothing but
+/// room in `fields`.
+///
+/// Once, when the request is decided, and before it is looked up: what a response was selected by is the request
+/// that was sent (RFC 9111 §4.1), and a field that is missing from it would share one client's page with another.
+pub fn add_forwarded_for(frontend: &Frontend, backend: &Backend, client: &Client, fields: &mut Fields) {
+    let (frontend, backend) = (frontend.forwardfor.as_ref(), backend.forwardfor.as_ref());
     let Some(named) = backend.or(frontend) else { return };
     let Some(address) = client.src.map(|src| src.ip()) else { return };
     let mut options = [frontend, backend].into_iter().flatten();
@@ -40,17 +45,13 @@ pub fn add_forwarded_for(snapshot: &Snapshot, plan: &Plan, client: &Client, fiel
     if if_none && fields.has(&named.header) || options.any(|option| excepted(option, address)) {
         return;
     }
-    fields.append(named.header.as_bytes(), address.to_canonical().to_string().as_bytes());
-}
-
-/// Whether the response varies on what `option forwardfor` adds: a store has only the request as it came,
-/// and cannot tell for whom the response is (RFC 9111 §4.1).
-pub fn varies_on_added(snapshot: &Snapshot, plan: &Plan, response: &Response) -> bool {
-    let frontend = snapshot.frontend(plan.frontend).and_then(|frontend| frontend.forwardfor.as_ref());
-    let backend = plan.backend.and_then(|id| snapshot.backend(id)).and_then(|backend| backend.forwardfor.as_ref());
-    backend.or(frontend).is_some_and(|added| {
-        response.fields.members("vary").any(|name| name.eq_ignore_ascii_case(added.header.as_bytes()))
-    })
+    let mut room = [0; MAX_ADDRESS];
+    let mut free = &mut room[..];
+    let written = write!(free, "{}", address.to_canonical());
+    let left = free.len();
+    if written.is_ok() {
+        fields.append(named.header.as_bytes(), room.get(..MAX_ADDRESS - left).unwrap_or_default());
+    }
 }
 
 fn excepted(option: &ForwardFor, address: IpAddr) -> bool {

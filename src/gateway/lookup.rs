@@ -29,7 +29,7 @@ pub enum Found {
     Grace(Stored, Remaining),
     /// One that the origin must confirm first.
     Stale(Stored, Why),
-    /// None.
+    /// None that this request may use. [`Forward::Bypass`]: there is one, but its cookies keep it from that.
     Nothing(Forward),
 }
 
@@ -67,11 +67,10 @@ pub fn lookup(
         let Some(store) = snapshot.store_of(rule).filter(|_| !repeated) else { continue };
         write_key(snapshot, rule, plan, client, request, scratch);
         match store.lookup(&scratch.key, request, &mut scratch.variant) {
-            Lookup::Found(object) => {
-                if let Some(found) = judge(snapshot, plan, candidates, request, object) {
-                    return found;
-                }
-            }
+            Lookup::Found(object) => match judge(snapshot, plan, candidates, request, object) {
+                Ok(found) => return found,
+                Err(why) => forward = why,
+            },
             Lookup::VaryMiss => forward = Forward::VaryMiss,
             Lookup::Miss => {}
         }
@@ -79,25 +78,28 @@ pub fn lookup(
     Found::Nothing(forward)
 }
 
-/// What may be done with `object`; `None` when none of the request's rules stored it, or the request's cookies
-/// keep it from a response that was stored for clients without.
+/// What may be done with `object`.
+///
+/// # Errors
+/// Why nothing: none of the request's rules stored it, or the request's cookies keep it from a response that was
+/// stored for clients without.
 fn judge(
     snapshot: &Snapshot,
     plan: &Plan,
     candidates: &Candidates,
     request: &Request,
     object: Arc<Object>,
-) -> Option<Found> {
-    let id = candidates
+) -> Result<Found, Forward> {
+    let stored_by = candidates
         .iter()
         .copied()
-        .find(|&id| snapshot.cache_rule(id).is_some_and(|rule| rule.fingerprint == object.rule))?;
-    let rule = snapshot.cache_rule(id)?;
+        .find_map(|id| Some((id, snapshot.cache_rule(id).filter(|rule| rule.fingerprint == object.rule)?)));
+    let (id, rule) = stored_by.ok_or(Forward::UriMiss)?;
     if !answers_cookie(request, &object.head, &rule.terms) {
-        return None;
+        return Err(Forward::Bypass);
     }
     let stored = |object| Stored { object, rule: id };
-    Some(match reuse(&object.freshness, request, &rule.terms, plan.now) {
+    Ok(match reuse(&object.freshness, request, &rule.terms, plan.now) {
         Reuse::Fresh { age, ttl } => Found::Fresh(stored(object), Remaining { age, ttl: seconds(ttl) }),
         Reuse::Grace { age } => {
             let over = age.saturating_sub(object.freshness.lifetime);

@@ -26,6 +26,7 @@ pub mod server;
 pub mod shortcut;
 pub mod snapshot;
 pub mod streams;
+pub mod surrogate;
 pub mod tls;
 pub mod worker;
 pub mod world;

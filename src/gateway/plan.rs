@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Instant};
 use bumpalo::Bump;
 use smallvec::SmallVec;
 
-use super::{snapshot::Snapshot, world::World};
+use super::{forward, snapshot::Snapshot, world::World};
 use crate::{
     config::{Backend, CacheRule, Frontend, Id, Switch, SwitchTarget},
     message::{Framing, Request},
@@ -135,6 +135,8 @@ impl Plan {
         if let Some(route) = self.ended_by(snapshot, &backend.request, client, request, arena) {
             return route;
         }
+        // From here on the request is the one that a server gets: keys and `Vary` read it so.
+        forward::add_forwarded_for(frontend, backend, client, &mut request.fields);
         if let Some(bypass) = never_cached(request) {
             return Route::Pass(bypass);
         }

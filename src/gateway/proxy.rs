@@ -190,7 +190,7 @@ impl ProxyHttp for Gate {
         ctx: &mut Exchange,
     ) -> Result<()> {
         let job = ctx.job()?;
-        let head = forward::for_pass(&job.snapshot, &job.plan, &job.client, &job.request);
+        let head = forward::for_pass(&job.request);
         *upstream_request = upstream_header(&head, job.request.framing, job.upgrade)?;
         Ok(())
     }
@@ -223,7 +223,10 @@ impl ProxyHttp for Gate {
         let status = session.response_written().filter(|_| started).map_or(fault.status, |head| head.status.as_u16());
         ctx.ending = Some(ending(ctx, status, fault.outcome, Some(fault.reason)));
         if !started {
-            let page = fault::page(fault.status, fault.sentence());
+            let mut page = fault::page(fault.status, fault.sentence());
+            if let Some(job) = &ctx.job {
+                respond::say_passed(&job.plan, Some(fault.reason), &mut page.head);
+            }
             let mut reply = SessionReply { session };
             if reply.whole(&page.head, page.body).await.is_ok() {
                 // A failure here is the client's departure.

@@ -6,6 +6,7 @@ use super::{
     hop,
     plan::{Bypass, Plan, Route},
     snapshot::{Shared, Snapshot},
+    surrogate,
 };
 use crate::{
     message::{Request, Response},
@@ -98,8 +99,22 @@ pub fn apply(
     }
 }
 
+/// As [`apply`], for a response out of the cache: leaves it without `Age`, which is made for each answer
+/// (RFC 9111 §5.1) whatever rules say.
+pub fn apply_cached(
+    rules: &Rules<'_>,
+    plan: &mut Plan,
+    client: &Client,
+    request: &mut Request,
+    response: &mut Response,
+    arena: &Bump,
+) {
+    apply(rules, plan, client, request, response, arena);
+    response.fields.remove(b"Age");
+}
+
 /// Finishes the head of a response that passed the cache by: what it makes invalid (RFC 9111 §4.4),
-/// response rules, `Cache-Status`.
+/// surrogate keys, response rules, `Cache-Status`.
 pub fn passed(
     shared: &Shared,
     snapshot: &Snapshot,
@@ -115,10 +130,21 @@ pub fn passed(
             shared.ops().purge(&target);
         }
     }
+    surrogate::strip(snapshot, plan, &mut response.fields);
     apply(&Rules::of(snapshot, plan), plan, client, request, response, &Bump::new());
+    say_passed(plan, None, response);
+}
+
+/// Says in `Cache-Status` why the request passed the cache by, and what went wrong then if anything did.
+pub fn say_passed(plan: &Plan, fault: Option<&'static str>, response: &mut Response) {
     let Route::Pass(bypass) = plan.route else { return };
     let forward = if bypass == Bypass::Method { Forward::Method } else { Forward::Bypass };
+    say(&Status { forward: Some(forward), detail: fault.or(Some(bypass.as_str())), ..Status::default() }, response);
+}
+
+/// Adds our member of `Cache-Status`, behind those of caches nearer to the origin (RFC 9211 §2).
+pub fn say(status: &Status<'_>, response: &mut Response) {
     let mut text = Vec::new();
-    Status { forward: Some(forward), detail: Some(bypass.as_str()), ..Status::default() }.write(&mut text);
+    status.write(&mut text);
     response.fields.append(b"Cache-Status", &text);
 }

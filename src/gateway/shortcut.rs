@@ -75,7 +75,7 @@ pub fn from_memory(
     Some(Ending { status, outcome: Outcome::Hit, reason: None, rule: Some(rule) })
 }
 
-/// Appends `head` after the response rules.
+/// Appends `head` as response rules leave it.
 fn edited(
     rules: &Rules<'_>,
     plan: &mut Plan,
@@ -85,9 +85,7 @@ fn edited(
     scratch: &Scratch,
     out: &mut Vec<u8>,
 ) {
-    respond::apply(rules, plan, client, request, &mut head, &scratch.arena);
-    // It is written behind, for each hit.
-    head.fields.remove(b"Age");
+    respond::apply_cached(rules, plan, client, request, &mut head, &scratch.arena);
     head.write_lines(out);
 }
 

@@ -117,7 +117,10 @@ pub fn selects(not_modified: &Response, stored: &Response) -> bool {
 /// `Age` is that of the 304, so that [`storable`](super::storable::storable) can be asked about the result;
 /// [`stored_head`](super::head::stored_head) then drops it. A 304 without `Date` leaves none. `Set-Cookie`
 /// of a 304 was meant for one client and is not taken over.
-pub fn freshen(stored: &Response, not_modified: &Response) -> Response {
+///
+/// `edit` is what is done to every head before it is stored. It sees the whole updated one, and counts for the
+/// fields that the 304 brought: the others were edited when they were stored.
+pub fn freshen(stored: &Response, not_modified: &Response, edit: impl FnOnce(&mut Response)) -> Response {
     let mut head = stored.clone();
     let new = &not_modified.fields;
     let nominated = nominated(new);
@@ -128,9 +131,17 @@ pub fn freshen(stored: &Response, not_modified: &Response) -> Response {
         let replaced = taken(field.name) && new.iter().any(|other| other.name.eq_ignore_ascii_case(field.name));
         !replaced && !field.is("date") && !field.is("age")
     });
+    let mut kept = head.fields.clone();
     for field in new.iter().filter(|field| taken(field.name) || field.is("age")) {
         head.fields.append(field.name, field.value);
     }
+    edit(&mut head);
+    let is_kept = |name: &[u8]| kept.iter().any(|own| own.name.eq_ignore_ascii_case(name));
+    head.fields.retain(|field| !is_kept(field.name));
+    for field in head.fields.iter() {
+        kept.append(field.name, field.value);
+    }
+    head.fields = kept;
     head
 }
 
@@ -290,9 +301,9 @@ mod tests {
             ("Cache-Control", "max-age=3600"),
             ("Age", "7"),
         ];
-        let found = lines(&freshen(&stored, &new));
+        let found = lines(&freshen(&stored, &new, |_| {}));
         assert_eq!(found, expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
-        assert_eq!(freshen(&stored, &new).status, 200);
+        assert_eq!(freshen(&stored, &new, |_| {}).status, 200);
     }
 
     #[test]
@@ -313,5 +324,26 @@ mod tests {
         assert_eq!(head.status, 304);
         let head = not_modified(&[("Last-Modified", NOON)].into_iter().collect());
         assert!(head.fields.has("last-modified"));
+    }
+
+    #[test]
+    fn an_edit_sees_the_whole_head_and_counts_for_what_the_304_brought() {
+        let stored =
+            response(200, &[("Content-Type", "text/html"), ("X-Edit", "1"), ("X-Old", "<a>"), ("Server", "s")]);
+        let new = response(304, &[("Cache-Control", "max-age=0"), ("Server", "s"), ("X-New", "one")]);
+        let head = freshen(&stored, &new, |head| {
+            assert_eq!((head.status, head.fields.has("content-type")), (200, true));
+            head.fields.set(b"Cache-Control", b"max-age=60");
+            head.fields.append(b"X-Edit", b"2");
+            head.fields.append(b"X-New", b"two");
+            head.fields.append(b"X-Made", b"3");
+            head.fields.set(b"X-Old", b"<<a>>");
+            head.fields.remove(b"Server");
+        });
+        let pairs = lines(&head);
+        let found: Vec<_> = pairs.iter().map(|(name, value)| (&**name, &**value)).collect();
+        let kept = [("Content-Type", "text/html"), ("X-Edit", "1"), ("X-Old", "<a>")];
+        let brought = [("Cache-Control", "max-age=60"), ("X-New", "one"), ("X-New", "two"), ("X-Made", "3")];
+        assert_eq!(found, [&kept[..], &brought[..]].concat());
     }
 }

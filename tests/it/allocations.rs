@@ -86,7 +86,8 @@ fn allocations_are_counted() {
 }
 
 /// Rules that decide by everything a request has, and edit what is delivered.
-const RULES: &str = "    acl static path_beg /static/ /assets/
+const RULES: &str = "    option forwardfor
+    acl static path_beg /static/ /assets/
     acl picture path_end -i .jpg .png .webp
     acl page path_reg ^/[a-z]+$
     acl loggedin req.cook(session) -m found

@@ -62,6 +62,40 @@ fn edits_of_what_is_stored_hold_for_what_a_confirmation_brings() {
 }
 
 #[test]
+fn edits_of_a_confirmation_see_what_it_confirms() {
+    let origin = confirming("Cache-Control: max-age=0\r\nServer: raw\r\nX-New: one\r\n");
+    let rules = "    cache-response set-header Cache-Control \"public, max-age=60\" if { status 200 } { res.hdr(X-Own) -m found }
+    cache-response del-header Server if { status 200 }
+    cache-response add-header X-New two unless { status 304 }
+    cache-response replace-header X-Own (.*) <\\1>
+    cache-rule all ttl auto if { status 200 }";
+    let gateway = Gateway::start(&site(origin.address, rules));
+    gateway.get("/a");
+    assert_eq!(gateway.purge(r#"{"url":"http://t.example/a","mode":"soft"}"#), 1);
+    let confirmed = gateway.get("/a");
+    assert_eq!(confirmed.cache().value("fwd-status"), Some("304"), "{confirmed:#?}");
+    let hit = gateway.get("/a");
+    assert!(hit.is_hit(), "{hit:#?}");
+    for response in [confirmed, hit] {
+        assert_eq!(response.field("cache-control"), Some("public, max-age=60"), "{response:#?}");
+        assert_eq!((response.field("server"), response.all("x-new")), (None, vec!["one", "two"]), "{response:#?}");
+        assert_eq!(response.field("x-own"), Some("<1>"), "what it did not bring was edited before: {response:#?}");
+    }
+    assert_eq!(origin.count(), 2);
+}
+
+#[test]
+fn a_304_that_nobody_asked_for_is_not_passed_on() {
+    let origin = Origin::start(|_, wire| wire.head(304, "ETag: \"v1\"\nCache-Control: max-age=60"));
+    let gateway = Gateway::start(&site(origin.address, "    cache-rule all ttl auto"));
+    for fields in ["", "If-None-Match: \"v1\""] {
+        let response = gateway.client().get_with("/a", fields);
+        assert_eq!((response.status, response.cache().value("detail")), (502, Some("protocol")), "{response:#?}");
+    }
+    gateway.assert_law();
+}
+
+#[test]
 fn one_clients_credentials_do_not_part_the_others() {
     for (rule, field) in [("ttl auto", "Authorization: Basic abc"), ("ttl 1m", "Cookie: a=b")] {
         let origin = Origin::fixed(if rule == "ttl auto" { "Cache-Control: max-age=60" } else { "" }, "x");

@@ -15,6 +15,22 @@ const RULES: &str = "    http-request deny if { path_beg /denied }
     cache-rule tenant ttl auto key host path hdr(X-Tenant) if { path_beg /tenant }
     cache-rule all ttl auto";
 
+/// Edits of what belongs to the framing and to the cache, made of the response alone …
+const OWNED: &str = "    http-response del-header content- -m beg
+    http-response del-header ^(date|age|connection)$ -m reg
+    http-response set-header Age 7
+    http-response set-header Connection close
+    http-response add-header Keep-Alive timeout=1
+    cache-rule all ttl auto";
+
+/// … and with the request asked.
+const OWNED_BY_REQUEST: &str = "    http-request set-var(txn.edit) str(yes)
+    http-response del-header CONTENT-LEN -m beg if { var(txn.edit) -m found }
+    http-response del-header Date if { var(txn.edit) -m found }
+    http-response add-header Age 7 if { var(txn.edit) -m found }
+    http-after-response set-header Connection close if { var(txn.edit) -m found }
+    cache-rule all ttl auto";
+
 fn origin() -> Origin {
     Origin::start(|seen, wire| {
         let body = format!("{} {} {:?}", seen.method, seen.target, seen.field("x-tenant"));
@@ -108,9 +124,9 @@ fn without_ttl(status: &str) -> String {
     status.split(';').filter(|part| !part.trim().starts_with("ttl=")).collect::<Vec<_>>().join(";")
 }
 
-fn answers(front: &str) -> (Vec<String>, usize) {
+fn answers(front: &str, rules: &str) -> (Vec<String>, usize) {
     let origin = origin();
-    let gateway = Gateway::start(&site_with(origin.address, &format!("    tune.front {front}"), RULES, ""));
+    let gateway = Gateway::start(&site_with(origin.address, &format!("    tune.front {front}"), rules, ""));
     let mut kept: Option<Client> = None;
     let mut answers = Vec::new();
     for (method, bytes) in exchanges() {
@@ -125,9 +141,8 @@ fn answers(front: &str) -> (Vec<String>, usize) {
     (answers, origin.count())
 }
 
-#[test]
-fn answers_are_the_same_with_the_front_and_without() {
-    let ((on, asked_on), (off, asked_off)) = (answers("on"), answers("off"));
+fn assert_same(rules: &str) {
+    let ((on, asked_on), (off, asked_off)) = (answers("on", rules), answers("off", rules));
     let mut differing = Vec::new();
     for (((_, bytes), on), off) in exchanges().iter().zip(&on).zip(&off) {
         if on != off {
@@ -136,4 +151,45 @@ fn answers_are_the_same_with_the_front_and_without() {
     }
     assert!(differing.is_empty(), "{} answers differ:\n{}", differing.len(), differing.join("\n\n"));
     assert_eq!(asked_on, asked_off, "the origin is asked as often");
+}
+
+#[test]
+fn answers_are_the_same_with_the_front_and_without() {
+    assert_same(RULES);
+}
+
+#[test]
+fn answers_are_the_same_when_rules_edit_what_is_not_theirs() {
+    assert_same(OWNED);
+    assert_same(OWNED_BY_REQUEST);
+}
+
+#[test]
+fn rules_cannot_take_framing_date_and_age_off() {
+    const DATE: &str = "Tue, 04 Mar 2025 10:00:00 GMT";
+    for rules in [OWNED, OWNED_BY_REQUEST] {
+        for front in ["on", "off"] {
+            let origin = Origin::start(|_, wire| {
+                wire.reply(
+                    200,
+                    &format!("Cache-Control: max-age=999999999\nDate: {DATE}\nAge: 50\nETag: \"v1\""),
+                    b"body",
+                )
+            });
+            let gateway = Gateway::start(&site_with(origin.address, &format!("    tune.front {front}"), rules, ""));
+            let mut client = gateway.client();
+            for (fields, status) in [("", 200), ("", 200), ("If-None-Match: \"v1\"", 304), ("", 200)] {
+                let response = client.get_with("/a", fields);
+                assert_eq!((response.status, response.field("date")), (status, Some(DATE)), "{response:#?}");
+                assert!(response.age().is_some_and(|age| age >= 50), "{response:#?}");
+                assert_eq!(response.field("content-length"), (status == 200).then_some("4"), "{response:#?}");
+                assert_eq!((response.field("connection"), response.field("keep-alive")), (None, None), "{response:#?}");
+            }
+            let head = client.request("HEAD", "/a", "", b"");
+            assert_eq!((head.field("content-length"), head.is_hit()), (Some("4"), true), "{head:#?}");
+            let passed = client.request("POST", "/b", "", b"body");
+            assert_eq!((passed.text(), passed.field("content-length")), ("body".to_owned(), Some("4")), "{passed:#?}");
+            gateway.assert_law();
+        }
+    }
 }

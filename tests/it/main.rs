@@ -11,6 +11,7 @@
 mod harness;
 
 mod allocations;
+mod cache_status;
 mod cases;
 mod collapse;
 mod command_line;
@@ -36,6 +37,7 @@ mod reload;
 mod rules;
 mod shipped;
 mod shutdown;
+mod surrogate;
 mod tls;
 mod truncation;
 mod upgrade;

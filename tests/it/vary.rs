@@ -1,6 +1,8 @@
 //! `Vary`: one key, several variants.
 
-use crate::harness::{Client, Gateway, Origin, site};
+use std::{net::Ipv4Addr, sync::Arc, thread};
+
+use crate::harness::{Client, Gate, Gateway, Origin, site};
 
 const RULE: &str = "    cache-rule all ttl auto";
 
@@ -35,7 +37,7 @@ fn what_varies_on_a_field_that_we_add_is_nobody_elses() {
         let gateway = Gateway::start(&site(origin.address, &format!("    {option}\n{RULE}")));
         for source in [[127, 0, 0, 2], [127, 0, 0, 3], [127, 0, 0, 2]] {
             let page = Client::connect_from(source, gateway.address()).get("/a").text();
-            assert_eq!(page, std::net::Ipv4Addr::from(source).to_string());
+            assert_eq!(page, Ipv4Addr::from(source).to_string());
         }
     }
 }
@@ -86,4 +88,68 @@ fn variants_are_capped() {
         .rev()
         .filter(|number| client.get_with("/a", &format!("X: {number}\nCache-Control: only-if-cached")).is_hit());
     assert_eq!(hits.count(), 4);
+}
+
+/// An origin whose pages are for the address that it is told in this field.
+fn for_each_address(field: &'static str, gate: Arc<Gate>) -> Origin {
+    Origin::start(move |seen, wire| {
+        wire.hold(&gate);
+        let page = format!("for {}", seen.all(field).join(" and "));
+        wire.reply(200, &format!("Cache-Control: max-age=60\nVary: {field}"), page.as_bytes())
+    })
+}
+
+const ADDED: [(&str, &str); 2] =
+    [("X-Forwarded-For", "option forwardfor"), ("X-Client", "option forwardfor header X-Client")];
+
+#[test]
+fn the_clients_address_that_we_add_tells_variants_apart() {
+    for (field, option) in ADDED {
+        let gate = Arc::new(Gate::default());
+        gate.open();
+        let origin = for_each_address(field, gate);
+        let gateway = Gateway::start(&site(origin.address, &format!("    {option}\n{RULE}")));
+        for (last, hit) in [(2, false), (3, false), (2, true), (3, true)] {
+            let response = Client::connect_from([127, 0, 0, last], gateway.address()).get("/a");
+            assert_eq!((response.text(), response.is_hit()), (format!("for 127.0.0.{last}"), hit), "{field}");
+        }
+        let passed = Client::connect_from([127, 0, 0, 2], gateway.address()).request("POST", "/b", "", b"body");
+        assert_eq!(passed.text(), "for 127.0.0.2", "{field}");
+        gateway.assert_law();
+    }
+}
+
+#[test]
+fn who_waits_for_a_fill_does_not_get_a_page_for_another_address() {
+    for (field, option) in ADDED {
+        let gate = Arc::new(Gate::default());
+        let origin = for_each_address(field, Arc::clone(&gate));
+        let gateway = Gateway::start(&site(origin.address, &format!("    {option}\n{RULE}")));
+        let clients: Vec<_> = (2..8)
+            .map(|last| {
+                let (source, address) = ([127, 0, 0, last], gateway.address());
+                thread::spawn(move || (Client::connect_from(source, address).get("/a").text(), Ipv4Addr::from(source)))
+            })
+            .collect();
+        origin.wait_for(1);
+        gate.open();
+        for client in clients {
+            let (text, source) = client.join().unwrap();
+            assert_eq!(text, format!("for {source}"), "{field}");
+        }
+        gateway.assert_law();
+    }
+}
+
+#[test]
+fn the_clients_address_that_we_add_is_in_keys() {
+    let gate = Arc::new(Gate::default());
+    gate.open();
+    let origin = for_each_address("X-Forwarded-For", gate);
+    let rules = "    option forwardfor\n    cache-rule all ttl auto ignore vary key path hdr(X-Forwarded-For)";
+    let gateway = Gateway::start(&site(origin.address, rules));
+    for (last, hit) in [(2, false), (3, false), (2, true)] {
+        let response = Client::connect_from([127, 0, 0, last], gateway.address()).get("/a");
+        assert_eq!((response.text(), response.is_hit()), (format!("for 127.0.0.{last}"), hit));
+    }
 }

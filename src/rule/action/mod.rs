@@ -116,20 +116,6 @@ impl RuleSet {
         self.resume(txn, 0)
     }
 
-    /// For each rule whether its condition holds now, whatever the rules before it would do.
-    pub fn holding(&self, txn: &Txn<'_>) -> Vec<bool> {
-        self.rules.iter().map(|rule| rule.cond.as_ref().is_none_or(|cond| cond.holds(txn))).collect()
-    }
-
-    /// Does what the rules say that are `chosen`, whatever their conditions say by now.
-    pub fn run_chosen(&self, txn: &mut Txn<'_>, chosen: &[bool]) {
-        for (rule, _) in self.rules.iter().zip(chosen).filter(|(_, chosen)| **chosen) {
-            if let Flow::End(_) = rule.action.apply(txn) {
-                return;
-            }
-        }
-    }
-
     /// Whether there are no rules.
     pub fn is_empty(&self) -> bool {
         self.rules.is_empty()
