@@ -1,6 +1,8 @@
 //! `Cache-Status` (RFC 9211) on what went to a server in vain, on what may not be shared, and on our own answers.
 
-use crate::harness::{Gateway, Origin, Response, rules::site_with, site};
+use std::{sync::Arc, thread};
+
+use crate::harness::{Gate, Gateway, Origin, Response, eventually, get, rules::site_with, site};
 
 const STALE: &str = "Cache-Control: max-age=0, stale-if-error=60\nETag: \"v1\"";
 
@@ -39,6 +41,32 @@ fn stale_in_the_place_of_an_error_was_forwarded() {
 }
 
 #[test]
+fn who_waited_for_an_error_gets_stale_too() {
+    let origin = Origin::fixed(STALE, "hello");
+    let gateway = Gateway::start(&site(origin.address, "    cache-rule all ttl auto"));
+    gateway.get("/a");
+    let gate = Arc::new(Gate::default());
+    let hold = Arc::clone(&gate);
+    origin.follow(move |_, wire| {
+        wire.hold(&hold);
+        wire.reply(503, "", b"down")
+    });
+    let address = gateway.address();
+    let waiting: Vec<_> = (0..5).map(|_| thread::spawn(move || get(address, "/a"))).collect();
+    eventually("all have come", || gateway.metrics().requests() == 6);
+    gate.open();
+    let answers: Vec<_> = waiting.into_iter().map(|client| client.join().unwrap()).collect();
+    for answer in &answers {
+        let collapsed = answer.cache().has("collapsed");
+        let status = if collapsed { None } else { Some("503") };
+        assert_eq!((answer.text(), says(answer)), ("hello".to_owned(), said("stale", status, "server-error")));
+    }
+    assert!(answers.iter().any(|answer| !answer.cache().has("collapsed")));
+    gateway.assert_law();
+    assert_eq!(gateway.metrics().outcome("stale"), 5);
+}
+
+#[test]
 fn a_server_that_cannot_be_reached_leaves_stale() {
     let origin = Origin::fixed(STALE, "hello");
     let rules = site(origin.address, "    cache-rule all ttl auto");
@@ -46,7 +74,7 @@ fn a_server_that_cannot_be_reached_leaves_stale() {
     gateway.get("/a");
     let nowhere = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     gateway.reload(&site(nowhere, "    http-response set-header X-Reloaded yes\n    cache-rule all ttl auto"));
-    crate::harness::eventually("the reload", || gateway.get("/a").field("x-reloaded").is_some());
+    eventually("the reload", || gateway.get("/a").field("x-reloaded").is_some());
     let stale = gateway.get("/a");
     assert_eq!((stale.text(), says(&stale)), ("hello".to_owned(), said("stale", None, "connect")));
 }
