@@ -118,13 +118,22 @@ impl RequestMetrics {
 }
 
 /// What a backend counts.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct BackendMetrics {
     /// Exchanges begun with its servers.
     pub requests: Counter,
     /// From the request's first byte to the response's last.
     pub fill_duration: Histogram,
     errors: Labelled,
+}
+
+/// Every series is there from the start, so that rates can be taken of it.
+impl Default for BackendMetrics {
+    fn default() -> Self {
+        let errors = Labelled::default();
+        ["connect", "timeout", "protocol", "truncated"].into_iter().for_each(|kind| errors.add(kind, 0));
+        Self { requests: Counter::default(), fill_duration: Histogram::default(), errors }
+    }
 }
 
 impl BackendMetrics {
@@ -140,7 +149,7 @@ impl BackendMetrics {
 }
 
 /// What a store counts; the store keeps the gauges.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct StoreMetrics {
     /// Objects stored.
     pub inserts: Counter,
@@ -158,6 +167,24 @@ pub struct StoreMetrics {
     pub objects: Gauge,
     /// Fills under way.
     pub fills: Gauge,
+}
+
+/// As with [`BackendMetrics`].
+impl Default for StoreMetrics {
+    fn default() -> Self {
+        let evictions = Labelled::default();
+        ["room", "variants"].into_iter().for_each(|reason| evictions.add(reason, 0));
+        Self {
+            inserts: Counter::default(),
+            evictions,
+            purged: Counter::default(),
+            refusals: Labelled::default(),
+            used: Gauge::default(),
+            budget: Gauge::default(),
+            objects: Gauge::default(),
+            fills: Gauge::default(),
+        }
+    }
 }
 
 /// What the process counts as a whole.

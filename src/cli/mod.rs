@@ -46,6 +46,8 @@ enum Command {
     /// A scripted origin and a load client, for measuring
     #[command(subcommand)]
     Bench(bench::Command),
+    /// Print every word of the language and what becomes of it
+    Keywords,
     /// Print the version
     Version,
 }
@@ -82,6 +84,10 @@ fn dispatch(cli: Cli) -> Result<(), Exit> {
         Some(Command::Purge(args)) => purge::purge(&args),
         Some(Command::Stats(args)) => stats::stats(&args),
         Some(Command::Bench(command)) => bench::bench(command),
+        Some(Command::Keywords) => {
+            print!("{}", crate::lang::reference());
+            Ok(())
+        }
         Some(Command::Version) => {
             println!("tidegate {}", env!("CARGO_PKG_VERSION"));
             Ok(())

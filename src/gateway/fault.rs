@@ -67,6 +67,28 @@ impl Fault {
     }
 }
 
+/// Why an engine's exchange with a server failed, for people: what the operating system said, if it did.
+pub fn of_connection(error: &Error) -> String {
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = error.cause.as_deref().map(|cause| cause as _);
+    let mut kind = error.etype();
+    while let Some(next) = cause {
+        match (next.downcast_ref::<Box<Error>>(), next.downcast_ref::<Error>()) {
+            (Some(inner), _) => (kind, cause) = (inner.etype(), inner.cause.as_deref().map(|cause| cause as _)),
+            (None, Some(inner)) => (kind, cause) = (inner.etype(), inner.cause.as_deref().map(|cause| cause as _)),
+            (None, None) => return next.to_string(),
+        }
+    }
+    match kind {
+        ErrorType::ConnectRefused => "connection refused".to_owned(),
+        ErrorType::ConnectTimedout => "no connection in time".to_owned(),
+        ErrorType::ConnectNoRoute => "no route to it".to_owned(),
+        ErrorType::ReadTimedout | ErrorType::WriteTimedout => "silent for too long".to_owned(),
+        ErrorType::ConnectionClosed | ErrorType::ReadError | ErrorType::WriteError => "the connection broke".to_owned(),
+        ErrorType::InvalidHTTPHeader => "what it sent is not HTTP".to_owned(),
+        other => other.as_str().to_owned(),
+    }
+}
+
 /// The answer to a request that cannot be served: a status and one plain sentence.
 pub fn page(status: u16, sentence: &str) -> Answer {
     let mut head = Response::new(status);

@@ -88,6 +88,13 @@ impl Exchange {
         job.snapshot.backend(job.plan.backend?)
     }
 
+    /// Says in the log what a server did wrong, as fills do.
+    fn complain(&self, kind: &str, error: &Error) {
+        let backend = self.backend().map_or("-", |backend| &backend.name);
+        let server = self.server.as_deref().unwrap_or("-");
+        tracing::error!(backend, kind, "server {server}: {}", fault::of_connection(error));
+    }
+
     /// Counts in the backend's series.
     fn count(&self, count: impl FnOnce(&crate::metrics::BackendMetrics)) {
         let job = self.job.as_ref();
@@ -140,7 +147,10 @@ impl ProxyHttp for Gate {
             return Err(Error::explain(ErrorType::HTTPStatus(503), "the backend has no server"));
         };
         let peer = peer(backend, server)?;
-        ctx.server = Some(format!("{}/{}", backend.name, server.name));
+        ctx.server = Some(match &server.address {
+            ServerAddress::Tcp(address) => address.to_string(),
+            ServerAddress::Unix(path) => path.display().to_string(),
+        });
         ctx.tries += 1;
         ctx.count(|metrics| metrics.requests.add(1));
         Ok(Box::new(peer))
@@ -154,7 +164,7 @@ impl ProxyHttp for Gate {
         mut error: Box<Error>,
     ) -> Box<Error> {
         ctx.count(|metrics| metrics.error("connect"));
-        tracing::error!(server = ctx.server.as_deref(), %error, "cannot reach the server");
+        ctx.complain("connect", &error);
         // Nothing was sent, so another server can take any request.
         let servers = ctx.backend().map_or(0, |backend| backend.servers.len());
         error.set_retry(ctx.tries < servers.min(MAX_TRIES));
@@ -172,7 +182,7 @@ impl ProxyHttp for Gate {
         if *error.esource() == ErrorSource::Upstream {
             let kind = Fault::of(&error).map_or("truncated", |fault| fault.reason);
             ctx.count(|metrics| metrics.error(kind));
-            tracing::error!(server = ctx.server.as_deref(), %error, "the exchange with the server failed");
+            ctx.complain(kind, &error);
         }
         let again = session.req_header().method.is_idempotent() && !session.as_ref().retry_buffer_truncated();
         if again {

@@ -9,6 +9,7 @@ pub mod code;
 pub mod diag;
 mod keyword;
 mod parse;
+pub mod reference;
 pub mod render;
 pub mod resolve;
 mod section;
@@ -24,6 +25,7 @@ mod words;
 use std::{collections::HashSet, io, net::SocketAddr};
 
 use crate::config::Config;
+pub use reference::reference;
 pub use render::{render, summary};
 
 /// What loading needs of the outside: pattern files, maps, environment variables, host names.

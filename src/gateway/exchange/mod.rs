@@ -34,7 +34,7 @@ const BODY_READ: usize = 64 << 10;
 /// Pieces below this are copied, so that a stored one does not keep a whole read buffer alive.
 const COPY_BELOW: usize = 16 << 10;
 /// 1xx responses taken before one exchange is given up (RFC 9110 §15.2 sets no limit).
-const MAX_INTERIM: u8 = 8;
+const MAX_INTERIM: u8 = 64;
 
 /// One request under way with a server. Call [`Exchange::head`] until it is final, then
 /// [`Exchange::body`] until its end. Dropping it earlier closes the connection.

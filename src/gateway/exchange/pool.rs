@@ -17,7 +17,7 @@ use pingora::{
 };
 use tokio::io::{AsyncRead, ReadBuf};
 
-use crate::config::ServerAddress;
+use crate::{config::ServerAddress, gateway::fault};
 
 /// Idle streams kept for one server and thread; more are closed.
 const MAX_IDLE: usize = 64;
@@ -145,7 +145,7 @@ pub(super) async fn connect(server: &ServerAddress, limit: Duration) -> Result<S
     };
     match tokio::time::timeout(limit, CONNECTOR.new_stream(&peer)).await {
         Ok(Ok(stream)) => Ok(stream),
-        Ok(Err(error)) => Err(error.to_string()),
+        Ok(Err(error)) => Err(fault::of_connection(&error)),
         Err(_) => Err(format!("no connection within {limit:?}")),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use super::{Scope, acl, codes};
+use super::{Scope, acl, codes, expr};
 use crate::{
     lang::{ast::Word, diag::Diagnostic, source::Span, suggest},
     rule::{Acl, acl::AclTest},
@@ -105,6 +105,10 @@ pub(super) fn named(scope: &mut Scope<'_>, name: &str, span: Span) -> Option<Arc
             "and" | "AND" | "&&" => {
                 finding.help("there is no word for AND: terms that stand side by side must all hold")
             }
+            _ if name.len() > 1 && (name.starts_with('{') || name.ends_with('}')) => {
+                finding.help("braces are words of their own: `{ path_beg /api/ }`")
+            }
+            _ if expr::is_criterion(name) => finding.help(format!("a test stands between braces: `{{ {name} … }}`")),
             _ => finding.did_you_mean(suggest::nearest(name, scope.acls.names())),
         };
         scope.report(finding);

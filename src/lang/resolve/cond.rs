@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Scope, acl, acls, codes, joined, span_of};
+use super::{Scope, acl, acls, codes, expr, joined, span_of};
 use crate::{
     lang::{ast::Word, diag::Diagnostic, source::Span},
     rule::{
@@ -95,7 +95,13 @@ impl<'w> Parser<'_, '_, 'w> {
             self.scope.error(codes::CONDITION_SHAPE, span, "this `}` closes nothing");
             return None;
         }
-        let acl = acls::named(self.scope, &name, span)?;
+        let Some(acl) = acls::named(self.scope, &name, span) else {
+            if name.starts_with('{') || expr::is_criterion(&name) {
+                // What follows belongs to it and names no ACL either.
+                self.rest = &[];
+            }
+            return None;
+        };
         if self.too_early(&acl) {
             let message = format!(
                 "the ACL `{name}` reads the response, and `{}` rules run before there is one",

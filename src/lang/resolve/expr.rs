@@ -58,6 +58,13 @@ fn fetch_row(scope: &mut Scope<'_>, word: &Word, call: &Call, in_response: bool)
     row
 }
 
+/// Whether a word begins a test rather than names an ACL.
+pub(super) fn is_criterion(word: &str) -> bool {
+    let name = word.split('(').next().unwrap_or_default();
+    let plain = Method::SUFFIXES.iter().find_map(|(suffix, _)| name.strip_suffix(suffix)).unwrap_or(name);
+    fetch::find(plain.as_bytes(), false).is_some() || known::is_fetch(plain)
+}
+
 /// Reports a fetch that no row has.
 pub(super) fn unknown_fetch(scope: &mut Scope<'_>, word: &Word, call: &Call) {
     let name = String::from_utf8_lossy(call.name(word));

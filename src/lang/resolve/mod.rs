@@ -21,8 +21,8 @@ mod vars;
 pub use self::{
     acl::acl,
     acls::Acls,
-    action::{redirect_line, rule},
-    cache_rule::{CacheRuleDraft, Dialect, WAIT_ON, cache_rule},
+    action::{actions, redirect_line, rule},
+    cache_rule::{CacheRuleDraft, Dialect, WAIT_ON, cache_rule, parameters},
     cond::{cond, split_cond},
     expr::expr,
     format::format,

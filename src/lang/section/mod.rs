@@ -156,6 +156,9 @@ pub(super) fn read(
     (loader.config, loader.diagnostics)
 }
 
+/// The way around a word that is not built.
+const AROUND: &str = "leave it out, or load with `--lenient`, which leaves out all such words and lists them";
+
 impl Loader<'_> {
     /// Takes a finding in.
     pub(super) fn report(&mut self, finding: Diagnostic) {
@@ -177,7 +180,8 @@ impl Loader<'_> {
     /// A known word that would change traffic and is not built: an error, or a warning when lenient.
     pub(super) fn refuse(&mut self, name: &str, span: Span, hint: &str) {
         let severity = if self.lenient { Severity::Warning } else { Severity::Error };
-        self.report(Diagnostic::new(severity, code::REFUSED, span, format!("`{name}` is not supported")).help(hint));
+        let finding = Diagnostic::new(severity, code::REFUSED, span, format!("`{name}` is not supported")).help(hint);
+        self.report(if self.lenient { finding } else { finding.help(AROUND) });
     }
 
     /// Room in which the rule compiler works for one proxy.

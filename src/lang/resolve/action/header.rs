@@ -96,7 +96,11 @@ pub(super) fn field_name(scope: &mut Scope<'_>, word: &Word) -> Option<Box<str>>
         return Some(word.lossy().into());
     }
     let message = format!("`{}` is not the name of a header field", word.lossy());
-    scope.report(Diagnostic::error(codes::BAD_FIELD_NAME, word.span, message).help("leave the `:` off"));
+    let help = match word.text.last() {
+        Some(b':') => "leave the `:` off",
+        _ => "names are letters, digits and `-`; blanks and other marks have no place in them",
+    };
+    scope.report(Diagnostic::error(codes::BAD_FIELD_NAME, word.span, message).help(help));
     None
 }
 

@@ -45,6 +45,18 @@ pub const WAIT_ON: Duration = Duration::from_secs(24 * 3600);
 /// nuster's longest lifetime, which `ttl 0` means there: 2^31 - 1 seconds.
 const FOREVER: Duration = Duration::from_secs(0x7fff_ffff);
 
+/// Every parameter of a caching rule, and what is built of it.
+pub fn parameters() -> impl Iterator<Item = (&'static str, String)> {
+    PARAMS.iter().map(|param| {
+        let about = match param.read {
+            Read::With(_) => "honoured".to_owned(),
+            Read::Only([]) => "refused: not built yet".to_owned(),
+            Read::Only(words) => format!("only `{}` yet", words.join("`, `")),
+        };
+        (param.name, about)
+    })
+}
+
 /// The caching rule that the words behind `cache-rule` or `nuster rule` are: its name first.
 pub fn cache_rule(
     scope: &mut Scope<'_>,

@@ -1,0 +1,147 @@
+//! The reference of every word, written from the tables that read them.
+
+use std::fmt::Write as _;
+
+use super::{
+    keyword::{self, Param, Row, Status, place},
+    resolve,
+    section::{admin, store},
+};
+use crate::rule::{
+    args::{ArgKind, ArgSpec},
+    converter, fetch,
+    matcher::Method,
+};
+
+/// What a row says of itself.
+struct Entry {
+    name: String,
+    about: String,
+}
+
+/// The reference as Markdown: every word that is known, where it stands and what becomes of it.
+pub fn reference() -> String {
+    let mut out = String::from(
+        "# Words of the language\n\n\
+         Written by `tidegate keywords` from the tables that read them. *Honoured* words do what HAProxy's manual says\n\
+         of them; *accepted* ones are read and change nothing, and the load says so once; *refused* ones are known, would\n\
+         change traffic and are not built: the load stops there, and `--lenient` goes on without them.\n",
+    );
+    words(&mut out, "`global`", keyword::GLOBAL_TABLES, false);
+    words(&mut out, "`defaults`, `frontend`, `listen`, `backend`", keyword::PROXY_TABLES, true);
+    words(&mut out, "`cache`", &[store::TABLE], false);
+    words(&mut out, "`admin`", &[admin::TABLE], false);
+    params(&mut out, "`bind ADDRESS …`", keyword::bind::TABLE);
+    params(&mut out, "`server NAME ADDRESS …`", keyword::server::TABLE);
+    actions(&mut out);
+    section(&mut out, "`cache-rule NAME …`", resolve::parameters().map(|(name, about)| entry(name, about)).collect());
+    fetches(&mut out);
+    converters(&mut out);
+    matches(&mut out);
+    out
+}
+
+fn words<H>(out: &mut String, title: &str, tables: &[&[Row<H>]], with_places: bool) {
+    let about = |row: &Row<H>| match with_places {
+        true => format!("{} · {}", place::names(row.places), state(&row.status)),
+        false => state(&row.status),
+    };
+    section(out, title, tables.iter().flat_map(|table| table.iter()).map(|row| entry(row.name, about(row))).collect());
+}
+
+fn params<H>(out: &mut String, title: &str, table: &[Param<H>]) {
+    section(out, title, table.iter().map(|param| entry(param.name, state(&param.status))).collect());
+}
+
+fn state<H>(status: &Status<H>) -> String {
+    match status {
+        Status::Honoured(_) => "honoured".to_owned(),
+        Status::Accepted(reason) => format!("accepted: {reason}"),
+        Status::Refused(instead) => format!("refused: {instead}"),
+    }
+}
+
+fn actions(out: &mut String) {
+    let about = |phases: &[crate::rule::Phase], usage: &str| {
+        let phases: Vec<_> = phases.iter().map(|phase| format!("`{}`", phase.keyword())).collect();
+        let usage = if usage.is_empty() { String::new() } else { format!(" · `{usage}`") };
+        format!("{}{usage}", phases.join(", "))
+    };
+    section(
+        out,
+        "Actions",
+        resolve::actions().map(|(name, phases, usage)| entry(name, about(phases, usage))).collect(),
+    );
+}
+
+fn fetches(out: &mut String) {
+    let entries = fetch::rows().map(|row| {
+        let names: Vec<_> = row.names.iter().map(|name| (*name).to_owned()).collect();
+        entry(names.join(", ") + &arguments(row.args), row.output.name())
+    });
+    section(out, "Fetches", entries.collect());
+}
+
+fn converters(out: &mut String) {
+    let entries = converter::rows().map(|row| {
+        let types = format!("{} to {}", row.input.name(), row.output.name());
+        entry(row.names.join(", ") + &arguments(row.args), types)
+    });
+    section(out, "Converters", entries.collect());
+}
+
+fn matches(out: &mut String) {
+    let suffix =
+        |method: Method| Method::SUFFIXES.iter().find(|(_, other)| *other == method).map(|(suffix, _)| *suffix);
+    let about = |method| suffix(method).map_or(String::new(), |suffix| format!("also as a suffix: `{suffix}`"));
+    section(
+        out,
+        "Match methods (`-m`)",
+        Method::WORDS.iter().map(|(word, method)| entry(*word, about(*method))).collect(),
+    );
+}
+
+fn arguments(specs: &[ArgSpec]) -> String {
+    let kind = |kind: &ArgKind| match kind {
+        ArgKind::Text => "text".to_owned(),
+        ArgKind::Field => "name".to_owned(),
+        ArgKind::Int => "number".to_owned(),
+        ArgKind::Bool => "true or false".to_owned(),
+        ArgKind::Ip => "address".to_owned(),
+        ArgKind::Var => "variable".to_owned(),
+        ArgKind::File => "file".to_owned(),
+        ArgKind::Word(words) => words.join(" or "),
+    };
+    let one = |spec: &ArgSpec| if spec.required { kind(&spec.kind) } else { format!("[{}]", kind(&spec.kind)) };
+    let all: Vec<_> = specs.iter().map(one).collect();
+    if all.is_empty() { String::new() } else { format!("({})", all.join(", ")) }
+}
+
+fn entry(name: impl Into<String>, about: impl Into<String>) -> Entry {
+    Entry { name: name.into(), about: about.into() }
+}
+
+fn section(out: &mut String, title: &str, mut entries: Vec<Entry>) {
+    entries.sort_by(|one, other| one.name.cmp(&other.name));
+    // Writing to a String cannot fail.
+    let _ = write!(out, "\n## {title}\n\n| word | |\n|---|---|\n");
+    for Entry { name, about } in entries {
+        let _ = writeln!(out, "| `{}` | {} |", name.replace('|', "\\|"), about.replace('|', "\\|"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_reference_is_that_of_the_tables() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/grammar/KEYWORDS.md");
+        let (written, made) = (std::fs::read_to_string(path).unwrap_or_default(), reference());
+        if std::env::var_os("TIDEGATE_BLESS").is_some() {
+            std::fs::write(path, made).unwrap();
+        } else {
+            assert!(written == made, "grammar/KEYWORDS.md is not current: run the tests once with TIDEGATE_BLESS=1");
+        }
+    }
+}
