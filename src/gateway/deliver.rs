@@ -1,5 +1,7 @@
 //! Carries a plan out: from memory, from a fill, or by a rule's own answer, to whatever writes the reply.
 
+mod relay;
+
 use std::{io, sync::Arc};
 
 use bumpalo::Bump;
@@ -106,7 +108,7 @@ impl Asked<'_> {
     }
 }
 
-/// Carries `plan` out, all of it but passing to the proxy engine.
+/// Carries `plan` out, all of it but what the proxy engine has to pass.
 pub async fn serve<R: Reply>(
     worker: &Worker,
     snapshot: &Arc<Snapshot>,
@@ -117,7 +119,13 @@ pub async fn serve<R: Reply>(
 ) -> Served {
     let ending = Ending::client_gone(&plan);
     let mut delivery = Delivery { worker, snapshot, client, plan, request, reply, ending };
-    match delivery.run().await {
+    let mut flow = delivery.run().await;
+    if let Ok(Flow::Pass(bypass)) = flow
+        && delivery.relays()
+    {
+        flow = delivery.relay(bypass).await;
+    }
+    match flow {
         Ok(Flow::Done) => Served::Done(delivery.ending),
         Ok(Flow::Pass(bypass)) => {
             delivery.plan.route = Route::Pass(bypass);

@@ -11,7 +11,7 @@ use super::{
     lookup::write_key,
     plan::{Candidates, Plan, Scratch},
     snapshot::Snapshot,
-    surrogate,
+    surrogate, upstream,
 };
 use crate::{
     cache::{
@@ -89,40 +89,16 @@ impl Origin {
 
     /// Sends the request to a server whose turn it is; to the next when one cannot be reached.
     async fn open(&mut self) -> Result<Exchange, Failure> {
-        let backend = self.plan.backend;
-        let no_server = || Failure { kind: FailureKind::Connect, text: "the backend has no server".into() };
-        let settings = backend.and_then(|id| self.snapshot.backend(id)).ok_or_else(no_server)?;
         let mut upstream = self.request.clone();
         forward::for_fill(&mut upstream);
         self.conditional = self.stored.as_ref().is_some_and(|stored| make_conditional(&mut upstream, &stored.head));
-        let counters = backend.and_then(|id| self.snapshot.backend_state(id)).map(|state| &state.metrics);
-        let mut failure = no_server();
-        for _ in 0..settings.servers.len().clamp(1, 3) {
-            let Some(server) = backend.and_then(|id| self.snapshot.pick(id)) else { break };
-            let (now, begun) = clock::both();
-            (self.requested, self.begun) = (now, Some(begun));
-            if let Some(counters) = counters {
-                counters.requests.add(1);
-            }
-            match Exchange::open(&self.pool, &server.address, &settings.timeouts, &upstream).await {
-                Ok(exchange) => return Ok(exchange),
-                Err(error) => failure = error,
-            }
-            self.count_error(&failure);
-            if failure.kind != FailureKind::Connect {
-                break;
-            }
-        }
-        Err(failure)
+        let Self { pool, snapshot, plan, requested, begun, .. } = self;
+        let begins = |(now, start)| (*requested, *begun) = (now, Some(start));
+        upstream::open(pool, snapshot, plan.backend, &upstream, begins).await
     }
 
     fn count_error(&self, failure: &Failure) {
-        let Some(id) = self.plan.backend else { return };
-        if let Some(state) = self.snapshot.backend_state(id) {
-            state.metrics.error(failure.kind.as_str());
-        }
-        let name = self.snapshot.backend(id).map_or("-", |backend| &backend.name);
-        tracing::error!(backend = name, kind = failure.kind.as_str(), "{}", failure.text);
+        upstream::failed(&self.snapshot, self.plan.backend, failure);
     }
 
     /// The first candidate whose whole condition holds for this response.

@@ -28,6 +28,7 @@ pub mod snapshot;
 pub mod streams;
 pub mod surrogate;
 pub mod tls;
+pub mod upstream;
 pub mod worker;
 pub mod world;
 

@@ -214,6 +214,7 @@ impl ProxyHttp for Gate {
         if upstream_response.status.is_informational() {
             return Ok(());
         }
+        framed(upstream_response)?;
         let mut response = response_of(upstream_response, false);
         strip_hop_by_hop(&mut response);
         let job = ctx.job()?;
@@ -298,6 +299,21 @@ fn peer(backend: &Backend, server: &Server) -> Result<HttpPeer> {
     // The head is built by us, without anything that is for one connection only.
     peer.options.http_upstream_request_policy = HttpUpstreamRequestPolicy::preserve();
     Ok(peer)
+}
+
+/// Whether it is beyond doubt where a response ends (RFC 9112 §6.1, §6.3): a coding is `chunked` alone, once,
+/// and beside no length.
+fn framed(response: &ResponseHeader) -> Result<()> {
+    let mut codings = response.headers.get_all(http::header::TRANSFER_ENCODING).iter();
+    let Some(coding) = codings.next() else { return Ok(()) };
+    let doubtful = codings.next().is_some()
+        || !coding.as_bytes().eq_ignore_ascii_case(b"chunked")
+        || response.headers.contains_key(http::header::CONTENT_LENGTH)
+        || response.version < http::Version::HTTP_11;
+    if doubtful {
+        return Err(Error::explain(ErrorType::InvalidHTTPHeader, "its framing is in doubt").into_up());
+    }
+    Ok(())
 }
 
 /// The head that a server gets, with the framing of the request's body.

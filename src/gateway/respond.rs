@@ -137,9 +137,16 @@ pub fn passed(
 
 /// Says in `Cache-Status` why the request passed the cache by, and what went wrong then if anything did.
 pub fn say_passed(plan: &Plan, fault: Option<&'static str>, response: &mut Response) {
-    let Route::Pass(bypass) = plan.route else { return };
+    if let Some(status) = passed_status(plan, fault) {
+        say(&status, response);
+    }
+}
+
+/// Why a request passed the cache by, or what went wrong then; `None` when it did not pass.
+pub fn passed_status(plan: &Plan, fault: Option<&'static str>) -> Option<Status<'static>> {
+    let Route::Pass(bypass) = plan.route else { return None };
     let forward = if bypass == Bypass::Method { Forward::Method } else { Forward::Bypass };
-    say(&Status { forward: Some(forward), detail: fault.or(Some(bypass.as_str())), ..Status::default() }, response);
+    Some(Status { forward: Some(forward), detail: fault.or(Some(bypass.as_str())), ..Status::default() })
 }
 
 /// Adds our member of `Cache-Status`, behind those of caches nearer to the origin (RFC 9211 §2).

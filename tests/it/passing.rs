@@ -76,12 +76,14 @@ fn a_client_that_leaves_ends_a_passed_exchange() {
         wire.raw("0\r\n\r\n")
     });
     let gateway = Gateway::start(&site(origin.address, ""));
-    let mut client = gateway.client();
-    client.send(request("POST", "/a", "", b"x"));
-    client.read_head().unwrap();
-    client.reset_on_drop();
-    drop(client);
-    eventually("the origin's side ends", || origin.open_connections() == 0);
+    for (method, body) in [("POST", &b"x"[..]), ("GET", b""), ("DELETE", b"")] {
+        let mut client = gateway.client();
+        client.send(request(method, "/a", "", body));
+        client.read_head().unwrap();
+        client.reset_on_drop();
+        drop(client);
+        eventually("the origin's side ends", || origin.open_connections() == 0);
+    }
     gateway.assert_law();
 }
 
@@ -135,6 +137,7 @@ fn a_kept_connection_that_the_origin_closes_costs_no_request() {
     let mut client = gateway.client();
     for number in 0..30 {
         assert_eq!(client.get(&format!("/{number}")).status, 200, "{number}");
+        assert_eq!(client.request("DELETE", &format!("/{number}"), "", b"").status, 200, "{number}");
     }
     gateway.assert_law();
 }
