@@ -214,9 +214,12 @@ impl Connections {
         live.tasks.insert(number, (life, task.abort_handle()));
     }
 
-    /// Closes what waits for a request; lets every other connection end with the request it has.
-    pub fn drain(&self) {
+    /// Closes what waits for a request; lets every other connection end with the request it has, one that
+    /// has come and was not read yet included.
+    pub async fn drain(&self) {
         self.draining.store(true, Ordering::Relaxed);
+        // The runtime looks at its sockets meanwhile, and whoever has something to read reads it.
+        tokio::task::yield_now().await;
         let live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
         live.tasks.values().filter(|(life, _)| life.is_idle()).for_each(|(_, task)| task.abort());
     }
@@ -333,6 +336,8 @@ impl Listener {
                 Err(_) => {}
             }
         }
+        // Connections that the runtime has not heard of yet are accepted as well.
+        tokio::task::yield_now().await;
         while let Some(Ok(accepted)) = socket.accept_ready().await {
             left.push(accepted);
         }

@@ -377,7 +377,7 @@ async fn work(
     stops.clear();
     // Whoever listens has gone with the last connection.
     let _ = drain.send(true);
-    connections.drain();
+    connections.drain().await;
     let done = async {
         while listeners.join_next().await.is_some() {}
         connections.emptied().await;

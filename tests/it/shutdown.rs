@@ -46,6 +46,55 @@ fn sigterm_does_not_wait_for_idle_connections() {
 }
 
 #[test]
+fn who_waits_for_a_place_at_sigterm_is_answered() {
+    let gate = Arc::new(Gate::default());
+    let hold = Arc::clone(&gate);
+    let origin = Origin::start(move |_, wire| {
+        wire.hold(&hold);
+        wire.reply(200, "", b"answered")
+    });
+    let rules = site_with(origin.address, "", &format!("    maxconn 1\n{RULE}"), "");
+    let mut gateway = Gateway::start(&rules);
+    let address = gateway.address();
+    let mut holder = gateway.client();
+    holder.send(request("GET", "/a", "", b""));
+    origin.wait_for(1);
+    let mut waiting: Vec<_> = (0..6).map(|_| gateway.client()).collect();
+    for client in &mut waiting {
+        client.send(request("GET", "/b", "", b""));
+    }
+    gateway.signal(libc::SIGTERM);
+    eventually("no new connection is taken", || TcpStream::connect(address).is_err());
+    gate.open();
+    assert_eq!(holder.read("GET").text(), "answered");
+    drop(holder);
+    for mut client in waiting {
+        let response = client.read("GET");
+        assert_eq!((response.text().as_str(), response.closes()), ("answered", true));
+    }
+    assert!(gateway.wait_exit().success());
+}
+
+#[test]
+fn what_has_come_before_sigterm_is_answered() {
+    let origin = Origin::fixed("Cache-Control: max-age=60", "answered");
+    let mut gateway = Gateway::start(&site(origin.address, RULE));
+    gateway.get("/a");
+    // A process that stands still while clients come has read nothing of theirs when it learns of its end.
+    gateway.signal(libc::SIGSTOP);
+    let mut clients: Vec<_> = (0..50).map(|_| gateway.client()).collect();
+    for client in &mut clients {
+        client.send(request("GET", "/a", "", b""));
+    }
+    gateway.signal(libc::SIGTERM);
+    gateway.signal(libc::SIGCONT);
+    for mut client in clients {
+        assert_eq!(client.read("GET").text(), "answered");
+    }
+    assert!(gateway.wait_exit().success());
+}
+
+#[test]
 fn hard_stop_after_ends_a_drain() {
     let gate = Arc::new(Gate::default());
     let hold = Arc::clone(&gate);

@@ -263,7 +263,12 @@ impl<V: Service> Connection<V> {
             if had > 0 && !std::mem::replace(begun, true) && self.received_mark > 0 {
                 self.deadline = Instant::now() + self.service.timeouts().http_request;
             }
-            let until = if had == 0 && self.life.is_draining() { Instant::now() } else { self.deadline };
+            let last = had == 0 && self.life.is_draining();
+            if last {
+                // A socket that was just accepted has not been looked at: what it holds is to be answered.
+                tokio::task::yield_now().await;
+            }
+            let until = if last { Instant::now() } else { self.deadline };
             self.life.set_idle(had == 0);
             let read = link.fill(HEAD_ROOM, Some(until)).await;
             self.life.set_idle(false);
