@@ -19,6 +19,8 @@ pub use summary::{BackendSummary, FrontendSummary, StoreSummary, Summary};
 
 /// How a request ended. Every request has exactly one:
 /// requests = hit + stale + revalidated + collapsed + miss + pass + answered + purge + refused + error.
+/// A request whose client did not wait for the end counts as what it was to be, with the reason
+/// `client-gone`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Outcome {
     /// A fresh stored response.
@@ -39,7 +41,7 @@ pub enum Outcome {
     Purge,
     /// Refused: malformed, or denied by a rule.
     Refused,
-    /// A server could not be reached or broke off.
+    /// A server could not be reached or broke off, or something went wrong here; never a client.
     Error,
 }
 

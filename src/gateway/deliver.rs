@@ -10,7 +10,7 @@ use bytes::Bytes;
 use super::{
     clock, fault,
     fetch::Origin,
-    log::Ending,
+    log::{CLIENT_GONE, Ending},
     lookup::{Found, Remaining, Stored, lookup, write_key},
     plan::{Bypass, Candidates, Plan, Route, Scratch},
     reply::Reply,
@@ -49,10 +49,13 @@ pub enum Served {
     Pass(Box<(Plan, Request)>),
 }
 
-/// How a step ended, when the client did not leave.
+/// How a step ended. Writing to a client that has left is an error.
 enum Flow {
     Done,
+    /// The server broke off.
     Broken,
+    /// The client was seen to leave.
+    Left,
     Pass(Bypass),
 }
 
@@ -131,7 +134,8 @@ pub async fn serve<R: Reply>(
             delivery.plan.route = Route::Pass(bypass);
             Served::Pass(Box::new((delivery.plan, delivery.request)))
         }
-        Ok(Flow::Broken) | Err(_) => Served::Broken(delivery.ending),
+        Ok(Flow::Broken) => Served::Broken(delivery.ending),
+        Ok(Flow::Left) | Err(_) => Served::Broken(Ending { reason: Some(CLIENT_GONE), ..delivery.ending }),
     }
 }
 
@@ -228,7 +232,7 @@ impl<R: Reply> Delivery<'_, R> {
         loop {
             let arrival = tokio::select! {
                 arrival = reader.head() => arrival,
-                () = self.reply.gone() => return Ok(Flow::Broken),
+                () = self.reply.gone() => return Ok(Flow::Left),
             };
             match arrival {
                 Ok(Arrival::Interim(head)) => self.reply.interim(&head).await?,
@@ -292,7 +296,7 @@ impl<R: Reply> Delivery<'_, R> {
         loop {
             let piece = tokio::select! {
                 piece = reader.body() => piece,
-                () = self.reply.gone() => return Ok(Flow::Broken),
+                () = self.reply.gone() => return Ok(Flow::Left),
             };
             match piece {
                 Ok(Piece::Data(data)) => self.reply.data(data).await?,

@@ -25,6 +25,9 @@ impl Fault {
     /// No server can take the request.
     pub const NO_SERVER: Self = Self::error(503, "no-server");
 
+    /// What should not have happened.
+    pub const INTERNAL: Self = Self::error(500, "internal");
+
     const fn error(status: u16, reason: &'static str) -> Self {
         Self { status, reason, outcome: Outcome::Error }
     }
@@ -62,7 +65,7 @@ impl Fault {
             ErrorType::ReadTimedout | ErrorType::WriteTimedout => Self::error(504, "timeout"),
             ErrorType::ReadError | ErrorType::WriteError | ErrorType::ConnectionClosed => Self::error(502, "truncated"),
             _ if *error.esource() == ErrorSource::Upstream => Self::error(502, "protocol"),
-            _ => Self::error(500, "internal"),
+            _ => Self::INTERNAL,
         })
     }
 }

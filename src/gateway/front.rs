@@ -7,12 +7,14 @@ use pingora::protocols::http::ServerSession;
 use tokio::time::Instant;
 
 use super::{
-    clock, deliver, fault,
+    clock, deliver,
+    fault::{self, Fault},
     h1::{
         connection::{Carrier, Passed, Served, Service},
         downstream::Downstream,
         link::Socket,
         parse::Refusal,
+        reply::Http1Reply,
         write::Wire,
     },
     host,
@@ -234,7 +236,10 @@ impl Service for Front {
         let (framing, snapshot) = (request.framing, self.view.snapshot.clone());
         let (client, upgrade, log) = (Arc::new(client), terms.upgrade, Some(self.view.context.worker.log.clone()));
         let job = Job { snapshot, plan, client, request, upgrade, line, received, log };
-        let header = proxy::header(job).ok()?;
+        let header = match proxy::header(job) {
+            Ok(header) => header,
+            Err(job) => return Some(refuse_to_pass(*job, carrier, self.view.timeouts.client).await),
+        };
         let (session, mut returned) = Downstream::new(carrier, header, terms, framing, self.view.timeouts.client);
         self.view.context.proxy(ServerSession::new_custom(Box::new(session))).await;
         returned.try_recv().ok()
@@ -255,4 +260,20 @@ impl Service for Front {
     fn refused(&mut self, client: &Client, refusal: &Refusal, traffic: Traffic) {
         self.view.refused(client, refusal, traffic);
     }
+}
+
+/// Answers a request that the proxy engine cannot represent; the connection ends with it.
+async fn refuse_to_pass<S: Socket>(job: Job, carrier: Carrier<S>, stall: Duration) -> Carrier<S> {
+    let Carrier { mut link, incoming, mut outgoing } = carrier;
+    outgoing.close();
+    let fault = Fault::INTERNAL;
+    let page = fault::page(fault.status, fault.sentence());
+    let (sent, mut wire) = (link.sent(), Wire::default());
+    let mut reply = Http1Reply::new(&mut link, &mut wire, outgoing, stall);
+    // A failure is the client's departure, which the link remembers.
+    let _ = reply.whole(&page.head, page.body).await;
+    let outgoing = reply.finish();
+    let traffic = Traffic { sent: link.sent() - sent, duration: job.received.elapsed(), ..Traffic::default() };
+    job.failed(&fault, traffic);
+    Carrier { link, incoming, outgoing }
 }

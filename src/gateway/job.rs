@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::time::Instant;
 
 use super::{
+    fault::Fault,
     log::{self, AccessLog, Ending, Line, Traffic},
     plan::Plan,
     snapshot::Snapshot,
@@ -43,6 +44,13 @@ impl Job {
     pub fn ended_here(self, ending: &Ending) {
         let duration = self.received.elapsed();
         self.ended(ending, Traffic { duration, ..Traffic::default() });
+    }
+
+    /// Counts a request that was answered with a fault.
+    pub fn failed(self, fault: &Fault, traffic: Traffic) {
+        let Fault { status, outcome, reason } = *fault;
+        let ending = Ending { status, outcome, reason: Some(reason), rule: self.plan.rule() };
+        self.ended(&ending, traffic);
     }
 
     fn settle(&mut self, ending: &Ending, traffic: Traffic) {

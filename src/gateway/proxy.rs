@@ -51,8 +51,18 @@ pub fn engine(worker: Worker) -> Arc<Engine> {
 /// What servers get is built from the job when a server has been reached.
 ///
 /// # Errors
-/// The engine cannot represent the method or the target.
-pub fn header(job: Job) -> Result<RequestHeader> {
+/// The job, when the engine cannot represent its request: a target of 64 KiB and more.
+pub fn header(job: Job) -> Result<RequestHeader, Box<Job>> {
+    match outline(&job) {
+        Ok(mut header) => {
+            header.extensions_mut().insert(Handover::new(job));
+            Ok(header)
+        }
+        Err(_) => Err(Box::new(job)),
+    }
+}
+
+fn outline(job: &Job) -> Result<RequestHeader> {
     let mut target = Vec::new();
     job.request.write_target(&mut target);
     let mut header = RequestHeader::build(job.request.method(), &target, Some(4))?;
@@ -60,7 +70,6 @@ pub fn header(job: Job) -> Result<RequestHeader> {
     if job.upgrade {
         header.insert_header(http::header::UPGRADE, "websocket")?;
     }
-    header.extensions_mut().insert(Handover::new(job));
     Ok(header)
 }
 

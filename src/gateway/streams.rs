@@ -7,6 +7,7 @@ use tokio::time::Instant;
 
 use super::{
     clock, deliver,
+    fault::Fault,
     front::View,
     h1::parse::Refusal,
     h2::{Served, Service},
@@ -81,6 +82,13 @@ impl Service for Streams {
                 plan.put(job);
                 Served::Pass(Box::new((plan, request)))
             }
+        }
+    }
+
+    fn failed(&self, plan: Handover) {
+        if let Some(job) = plan.take() {
+            let duration = job.received.elapsed();
+            job.failed(&Fault::INTERNAL, Traffic { duration, ..Traffic::default() });
         }
     }
 

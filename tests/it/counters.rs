@@ -4,10 +4,13 @@
 use std::{
     collections::BTreeMap,
     env,
+    sync::Arc,
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use crate::harness::{Client, Gateway, Origin, client::request, eventually, metrics::Metrics, site};
+use crate::harness::{
+    Client, Gate, Gateway, Origin, client::request, eventually, metrics::Metrics, rules::site_with, site,
+};
 
 const RULES: &str = "    http-request deny if { path_beg /denied }
     http-request return status 200 content-type text/plain string here if { path_beg /here }
@@ -186,4 +189,53 @@ fn clients_that_leave_anywhere_break_no_law() {
     }
     assert_eq!(gateway.get("/keep").body.len(), 50_000);
     gateway.assert_law();
+}
+
+#[test]
+fn a_client_that_leaves_is_one_word_and_no_servers_error() {
+    let gate = Arc::new(Gate::default());
+    let hold = Arc::clone(&gate);
+    let origin = Origin::start(move |seen, wire| {
+        if seen.path().ends_with("/head") {
+            wire.head(200, "Cache-Control: max-age=60\nContent-Length: 10")?;
+            wire.raw("half")?;
+        }
+        wire.hold(&hold);
+        wire.close()
+    });
+    let gateway = Gateway::start(&site(origin.address, "    cache-rule all ttl auto if { method GET }"));
+    let table = [("GET", "/fill"), ("GET", "/fill/head"), ("POST", "/pass"), ("POST", "/pass/head")];
+    for (number, (method, path)) in table.into_iter().enumerate() {
+        let mut client = gateway.client();
+        client.send(request(method, path, "", b""));
+        origin.wait_for(number + 1);
+        if path.ends_with("/head") {
+            client.read_head().unwrap();
+        }
+        client.reset_on_drop();
+        drop(client);
+        let reason = ["reason=\"client-gone\""];
+        eventually(path, || gateway.metrics().sum("tidegate_misses_total", &reason) == number as u64 + 1);
+    }
+    gateway.assert_law();
+    let metrics = gateway.metrics();
+    assert_eq!((metrics.outcome("miss"), metrics.outcome("pass"), metrics.outcome("error")), (2, 2, 0));
+    gate.open();
+}
+
+#[test]
+fn a_request_that_cannot_be_handed_to_the_engine_is_answered_and_counted() {
+    let origin = Origin::fixed("", "x");
+    for front in ["on", "off"] {
+        let lines = "    http-request set-path %[path]%[path]%[path]";
+        let gateway = Gateway::start(&site_with(origin.address, &format!("    tune.front {front}"), lines, ""));
+        let path = format!("/{}", "a".repeat(30_000));
+        let mut client = gateway.client();
+        let response = client.request("POST", &path, "", b"body");
+        assert_eq!((response.status, response.closes()), (500, true));
+        assert!(client.is_closed());
+        gateway.assert_law();
+        assert_eq!(gateway.metrics().outcome("error"), 1);
+    }
+    assert_eq!(origin.count(), 0);
 }

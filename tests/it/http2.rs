@@ -1,6 +1,10 @@
 //! HTTP/2: many streams at once on one connection.
 
-use std::{process::Command, sync::Arc};
+use std::{
+    process::Command,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use crate::harness::{
     Gate, Gateway, Origin,
@@ -160,6 +164,88 @@ fn rules_answer_over_http_2() {
     }
     assert_eq!(origin.count(), 1);
     gateway.assert_law();
+}
+
+#[test]
+fn expectations_are_met_or_refused_as_on_http_1() {
+    let origin = Origin::start(|seen, wire| wire.reply(200, "", &seen.body));
+    let (gateway, mut client) = start(&origin, RULE);
+    for (expectation, status) in [("100-continue", 200), ("100-Continue", 200), ("a-miracle", 417)] {
+        let mut post = request("POST", "https://t.example/a");
+        post.headers_mut().insert("expect", expectation.parse().unwrap());
+        let answer = client.exchange(post, b"body").unwrap();
+        assert_eq!(answer.head.status.as_u16(), status, "{expectation}");
+    }
+    assert_eq!(origin.count(), 2);
+    assert_eq!(origin.last().field("expect"), None);
+    gateway.assert_law();
+    assert_eq!(gateway.metrics().outcome("refused"), 1);
+}
+
+#[test]
+fn a_request_that_cannot_be_handed_to_the_engine_is_answered_and_counted() {
+    let origin = Origin::fixed("", "x");
+    let (gateway, mut client) = start(&origin, "    http-request set-path %[path]%[path]%[path]");
+    let url = format!("https://t.example/{}", "a".repeat(30_000));
+    let answer = client.exchange(request("POST", &url), b"body").unwrap();
+    assert_eq!(answer.head.status.as_u16(), 500);
+    gateway.assert_law();
+    assert_eq!(gateway.metrics().outcome("error"), 1);
+    assert_eq!(origin.count(), 0);
+}
+
+/// A frame of HTTP/2.
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
+    [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
+}
+
+/// A header block: GET of / on t.example, in literals that no table remembers.
+fn block() -> Vec<u8> {
+    [&[0x82, 0x87, 0x84, 0x01, 9][..], b"t.example"].concat()
+}
+
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+
+#[test]
+fn what_is_no_request_keeps_no_connection() {
+    let origin = Origin::fixed("Cache-Control: max-age=60", "x");
+    let dir = tempfile::tempdir().unwrap();
+    let authority = Authority::new();
+    let crt = dir.path().join("t.pem");
+    authority.write(&crt, &["t.example"]);
+    let lines = format!("    timeout http-request 1s\n    timeout http-keep-alive 2s\n{RULE}");
+    let long = lines.replace("keep-alive 2s", "keep-alive 60s");
+    let (ping, begun) = (frame(6, 0, 0, b"12345678"), frame(1, 0, 3, &block()));
+    let (slow, request) = (frame(1, 5, 3, &[0x82; 200]), frame(1, 5, 1, &block()));
+    let table = [
+        ("pings, and never a request", &lines, vec![], &ping[..]),
+        ("pings after a request", &lines, request.clone(), &ping),
+        ("a first head that does not end", &long, begun.clone(), b""),
+        ("a later head that does not end", &long, [request.clone(), begun].concat(), b""),
+        ("a later head byte by byte", &long, [&request, &slow[..12]].concat(), b"\x82"),
+    ];
+    let gateways =
+        [&lines, &long].map(|lines| (lines, Gateway::start(&site_with_tls(origin.address, &crt, "", lines))));
+    std::thread::scope(|scope| {
+        for (name, lines, first, again) in table {
+            let gateway = &gateways.iter().find(|(of, _)| *of == lines).unwrap().1;
+            let config = authority.client(&["h2"]);
+            scope.spawn(move || {
+                let mut client = crate::harness::Client::tls(secure(gateway), "t.example", &config).unwrap();
+                client.send(PREFACE).send(first);
+                let end = Instant::now() + Duration::from_secs(8);
+                client.patience(Duration::from_millis(200));
+                while client.is_open() {
+                    assert!(Instant::now() < end, "{name} keeps the connection");
+                    client.send(again);
+                    // Slowly: a flood would be another reason to close.
+                    std::thread::sleep(Duration::from_millis(50));
+                }
+            });
+        }
+    });
+    gateways[0].1.assert_law();
 }
 
 #[test]

@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// Bytes that a windowed fill holds ahead of its slowest reader, one piece more or less.
-pub(super) const WINDOW: u64 = 64 << 10;
+pub(super) const WINDOW: u64 = 32 << 10;
 /// How long the end of a 304 is waited for, so that its connection can be used again.
 const DRAIN: Duration = Duration::from_secs(1);
 

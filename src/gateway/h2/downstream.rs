@@ -7,7 +7,7 @@ use std::{net::SocketAddr, time::Duration};
 use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
 use h2::{Reason, RecvStream};
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, Version};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, Version};
 use pingora::{
     BError, Error, ErrorSource, ErrorType, Result,
     http::{RequestHeader, ResponseHeader},
@@ -44,11 +44,16 @@ pub(super) struct Downstream {
     write_limit: Option<Duration>,
     drain_limit: Option<Duration>,
     silence: Duration,
+    /// The client waits for a 100 (RFC 9110 §10.1.1).
+    continues: bool,
 }
 
 impl Downstream {
     /// A session for `request` as the rules have left it, `plan` in its extensions; `silence` is what
-    /// the client may take for its next byte. `None` when the request cannot be put in pingora's form.
+    /// the client may take for its next byte, `continues` that it waits for a 100 before its body.
+    ///
+    /// # Errors
+    /// `plan`, when the request cannot be put in pingora's form: its target has 64 KiB or more.
     pub(super) fn new<P>(
         plan: P,
         request: &Request,
@@ -56,14 +61,15 @@ impl Downstream {
         outlet: Outlet,
         client: &Client,
         silence: Duration,
-    ) -> Option<Self>
+        continues: bool,
+    ) -> Result<Self, P>
     where
         P: Clone + Send + Sync + 'static,
     {
-        let mut header = header(request)?;
+        let Some(mut header) = header(request) else { return Err(plan) };
         header.extensions_mut().insert(plan);
         let address = |address: Option<SocketAddr>| address.map(Address::Inet);
-        Some(Self {
+        Ok(Self {
             request: header,
             drained: body.is_end_stream(),
             body,
@@ -78,6 +84,7 @@ impl Downstream {
             write_limit: None,
             drain_limit: None,
             silence,
+            continues,
         })
     }
 
@@ -88,6 +95,10 @@ impl Downstream {
             if !is_connection_specific(name) {
                 response.headers_mut().append(name, value.clone());
             }
+        }
+        if head.status == StatusCode::CONTINUE {
+            // The body's first reader says so.
+            return Ok(());
         }
         if head.status.is_informational() {
             return self.outlet.interim(response).map_err(gone);
@@ -151,6 +162,11 @@ impl Session for Downstream {
     async fn read_body_bytes(&mut self) -> Result<Option<Bytes>> {
         if self.drained {
             return Ok(None);
+        }
+        if std::mem::take(&mut self.continues) && self.written.is_none() {
+            let mut head = http::Response::new(());
+            *head.status_mut() = StatusCode::CONTINUE;
+            self.outlet.interim(head).map_err(gone)?;
         }
         let limit = self.read_limit.unwrap_or(self.silence);
         let Ok(data) = tokio::time::timeout(limit, self.body.data()).await else {

@@ -34,6 +34,8 @@ const PREFACE: u32 = 24;
 const FRAME_HEAD: u32 = 9;
 const DATA: u8 = 0;
 const HEADERS: u8 = 1;
+const CONTINUATION: u8 = 9;
+const END_HEADERS: u8 = 4;
 
 /// What a [`Meter`] has seen, readable beside it.
 #[derive(Debug)]
@@ -41,19 +43,54 @@ pub(super) struct Gauge {
     start: Instant,
     /// Milliseconds after `start` when a body's bytes last went out, or a stream ended.
     moved: AtomicU64,
+    /// One more than the milliseconds after `start` when the header block began that has not ended yet; 0: none.
+    begun: AtomicU64,
+    /// Told when a header block has begun and not ended.
+    pub(super) head: Notify,
+    /// Bytes written.
+    written: AtomicU64,
     /// Told when the budget is used up.
     pub(super) flood: Notify,
 }
 
 impl Gauge {
     pub(super) fn new() -> Arc<Self> {
-        Arc::new(Self { start: Instant::now(), moved: AtomicU64::new(0), flood: Notify::new() })
+        Arc::new(Self {
+            start: Instant::now(),
+            moved: AtomicU64::new(0),
+            begun: AtomicU64::new(0),
+            head: Notify::new(),
+            written: AtomicU64::new(0),
+            flood: Notify::new(),
+        })
     }
 
     /// How long no body has gone out and no stream has ended. Frames of other kinds change nothing: PING
     /// keeps no connection.
     pub(super) fn quiet(&self) -> Duration {
         self.start.elapsed().saturating_sub(Duration::from_millis(self.moved.load(Ordering::Relaxed)))
+    }
+
+    /// How long the header block that has not ended yet has taken; `None`: there is none.
+    pub(super) fn head_age(&self) -> Option<Duration> {
+        let begun = self.begun.load(Ordering::Relaxed).checked_sub(1)?;
+        Some(self.start.elapsed().saturating_sub(Duration::from_millis(begun)))
+    }
+
+    /// Bytes that the socket has taken so far.
+    pub(super) fn written(&self) -> u64 {
+        self.written.load(Ordering::Relaxed)
+    }
+
+    /// Takes note of a header block that has not ended, or that there is none. `fresh`: not the one of the
+    /// last time.
+    fn block(&self, open: bool, fresh: bool) {
+        if !open {
+            self.begun.store(0, Ordering::Relaxed);
+        } else if fresh || self.begun.load(Ordering::Relaxed) == 0 {
+            self.begun.store(self.now() + 1, Ordering::Relaxed);
+            self.head.notify_one();
+        }
     }
 
     /// A stream has ended, or a body moves.
@@ -74,6 +111,8 @@ struct Frames {
     skip: u32,
     /// The type of the frame that `skip` is of.
     kind: u8,
+    /// The last frame of a header block says that another one follows.
+    unended: bool,
     /// The bytes of a frame's head so far, and how many.
     head: (u128, u32),
 }
@@ -95,12 +134,20 @@ impl Frames {
                     // 24 bits of length, 8 of type, then what does not matter here.
                     self.skip = u32::try_from(self.head.0 >> 48 & 0xff_ffff).unwrap_or_default();
                     self.kind = u8::try_from(self.head.0 >> 40 & 0xff).unwrap_or_default();
+                    if matches!(self.kind, HEADERS | CONTINUATION) {
+                        self.unended = self.head.0 >> 32 & u128::from(END_HEADERS) == 0;
+                    }
                     self.head = (0, 0);
                     frame(self.kind, self.skip);
                 }
             }
         }
         body
+    }
+
+    /// Whether a header block has begun and not ended.
+    const fn is_in_block(&self) -> bool {
+        self.unended || (self.skip > 0 && matches!(self.kind, HEADERS | CONTINUATION))
     }
 }
 
@@ -119,22 +166,23 @@ pub(super) struct Meter<IO> {
 
 impl<IO> Meter<IO> {
     pub(super) fn new(io: IO, gauge: Arc<Gauge>) -> Self {
-        // What is neither head nor payload has no type that matters.
-        let received = Frames { skip: PREFACE, kind: HEADERS, ..Frames::default() };
+        let received = Frames { skip: PREFACE, kind: u8::MAX, ..Frames::default() };
         Self { io, gauge, received, written: Frames::default(), budget: BURST, filled: 0, sent: 0 }
     }
 
     /// Takes the frames in `bytes` off the budget.
     fn measure(&mut self, bytes: &[u8]) {
         self.earn();
-        let budget = &mut self.budget;
+        let (budget, mut fresh) = (&mut self.budget, false);
         self.received.take(bytes, |kind, length| {
+            fresh |= kind == HEADERS;
             *budget = if kind == HEADERS || (kind == DATA && length > 0) {
                 (*budget + PER_REQUEST_FRAME).min(BURST)
             } else {
                 budget.saturating_sub(1)
             };
         });
+        self.gauge.block(self.received.is_in_block(), fresh);
     }
 
     /// Fills the budget up for the time that has passed and the bytes that were sent.
@@ -151,6 +199,7 @@ impl<IO> Meter<IO> {
     /// Takes note of the first `length` bytes of `slices`.
     fn wrote<'b>(&mut self, slices: impl IntoIterator<Item = &'b [u8]>, length: usize) {
         self.sent += length as u64;
+        self.gauge.written.fetch_add(length as u64, Ordering::Relaxed);
         let mut left = length;
         let mut body = false;
         for slice in slices {
@@ -228,6 +277,27 @@ mod tests {
             wire.chunks(size).for_each(|bytes| meter.measure(bytes));
             assert_eq!(meter.budget, 100 - 1 - 1 + PER_REQUEST_FRAME - 1, "{size}");
         }
+    }
+
+    #[test]
+    fn a_header_block_is_open_until_its_last_byte() {
+        let open = |wire: &[u8]| {
+            let mut meter = Meter::new((), Gauge::new());
+            meter.measure(&[0; 24]);
+            wire.chunks(3).for_each(|bytes| meter.measure(bytes));
+            meter.gauge.head_age().is_some()
+        };
+        let ended = |kind: u8, length: u8| {
+            let mut frame = frame(kind, length);
+            frame[4] = END_HEADERS;
+            frame
+        };
+        let whole = ended(HEADERS, 20);
+        assert!(!open(&whole) && !open(&frame(DATA, 3)[..10]) && !open(&frame(6, 8)));
+        assert!(!open(&[frame(HEADERS, 2), ended(CONTINUATION, 0)].concat()));
+        assert!(open(&whole[..28]) && open(&frame(HEADERS, 0)) && open(&[whole, frame(HEADERS, 1)].concat()));
+        assert!(open(&[frame(HEADERS, 2), frame(CONTINUATION, 2)].concat()));
+        assert!(open(&[frame(HEADERS, 2), ended(CONTINUATION, 2)[..10].to_vec()].concat()));
     }
 
     #[test]

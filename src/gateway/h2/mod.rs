@@ -1,6 +1,7 @@
 //! HTTP/2 towards clients: a loop of our own over the h2 crate, a task for each stream, and the
 //! hand-over of a stream to the proxy engine.
 
+mod budget;
 mod downstream;
 mod meter;
 mod reply;
@@ -16,21 +17,24 @@ use std::{
     time::Duration,
 };
 
-use bytes::Bytes;
 use h2::{Reason, RecvStream, server::SendResponse};
 use pingora::{apps::HttpServerApp, protocols::http::ServerSession, server::ShutdownWatch};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
-    time::{Instant, sleep, timeout},
+    time::{sleep, timeout},
 };
 
 pub use self::reply::H2Reply;
 use self::{
+    budget::{Budget, Portion},
     downstream::Downstream,
     meter::{Gauge, Meter},
     reply::Outlet,
 };
-use super::reply::Reply;
+use super::{
+    fault::{self, Fault},
+    reply::Reply,
+};
 use crate::{config::ClientTimeouts, message::Request, rule::Client};
 
 /// Streams that a client may have open (RFC 9113 §5.1.2).
@@ -40,14 +44,17 @@ const MAX_HEADER_LIST: u32 = 64 << 10;
 /// What a client may send of a body before it is read; of all bodies of a connection.
 const STREAM_WINDOW: u32 = 256 << 10;
 const CONNECTION_WINDOW: u32 = 1 << 20;
-/// Bytes of one response waiting for the socket: a client that opens every stream and reads none holds so
-/// many times this.
-const SEND_BUFFER: usize = 32 << 10;
+/// Bytes of one response waiting for the socket.
+const SEND_BUFFER: usize = 64 << 10;
+/// Bytes of all responses of a connection waiting for the socket.
+const SEND_BUDGET: u32 = 256 << 10;
 /// Resets and malformed requests that never end a connection; beyond them, they must be the lesser
 /// part of its requests (RFC 9113 §10.5).
 const STRIKES: u32 = 100;
 /// How long a connection that is to close may take to say goodbye.
 const LINGER: Duration = Duration::from_secs(2);
+/// The shortest time between two looks at a connection that works.
+const TICK: Duration = Duration::from_millis(10);
 
 /// How a request ended for the connection that carried it.
 #[derive(Debug)]
@@ -82,6 +89,9 @@ pub trait Service: Clone + Send + Sync + 'static {
         reply: &mut R,
     ) -> impl Future<Output = Served<Self::Plan>> + Send;
 
+    /// Counts a request that could not be handed to the proxy engine, and was answered with 500.
+    fn failed(&self, plan: Self::Plan);
+
     /// The engine for requests that are passed.
     fn proxy(&self) -> &Arc<Self::Proxy>;
 }
@@ -90,16 +100,71 @@ pub trait Service: Clone + Send + Sync + 'static {
 struct Streams {
     /// Tasks at work.
     active: AtomicU32,
+    /// Requests so far.
+    opened: AtomicU32,
     /// Streams that the client reset, or whose request was malformed.
     strikes: AtomicU32,
     /// Told when a stream ends.
     gauge: Arc<Gauge>,
+    /// What their responses may have waiting for the socket.
+    budget: Budget,
+}
+
+impl Streams {
+    fn new(gauge: Arc<Gauge>) -> Self {
+        let budget = Budget::new(SEND_BUDGET, Arc::clone(&gauge));
+        Self { active: AtomicU32::new(0), opened: AtomicU32::new(0), strikes: AtomicU32::new(0), gauge, budget }
+    }
+
+    /// Counts a request; `false` when too many of them have been broken.
+    fn admit(&self) -> bool {
+        let opened = self.opened.fetch_add(1, Ordering::Relaxed) + 1;
+        let strikes = self.strikes.load(Ordering::Relaxed);
+        let admitted = strikes <= STRIKES || strikes <= opened / 2;
+        self.active.fetch_add(u32::from(admitted), Ordering::Relaxed);
+        admitted
+    }
+
+    fn is_idle(&self) -> bool {
+        self.active.load(Ordering::Relaxed) == 0
+    }
+
+    /// Waits until the client has taken too long for a request, or for the rest of one.
+    async fn overdue(&self, timeouts: ClientTimeouts) {
+        loop {
+            let opened = self.opened.load(Ordering::Relaxed) > 0;
+            let limit = if opened { timeouts.keep_alive } else { timeouts.http_request };
+            let mut left = limit.saturating_sub(self.gauge.quiet());
+            if !self.is_idle() {
+                left = left.max(LINGER.min(limit)).max(TICK);
+            }
+            if let Some(age) = self.gauge.head_age() {
+                left = left.min(timeouts.http_request.saturating_sub(age));
+            }
+            if left.is_zero() {
+                return;
+            }
+            // A head that begins meanwhile has a time of its own.
+            let _ = timeout(left, self.gauge.head.notified()).await;
+        }
+    }
+
+    /// Waits until a client that is to leave has had the time for it.
+    async fn farewell(&self) {
+        loop {
+            sleep(LINGER).await;
+            if self.is_idle() && self.gauge.quiet() >= LINGER {
+                return;
+            }
+        }
+    }
 }
 
 /// Serves HTTP/2 on `io`, whose client has chosen it by ALPN or will send its preface (RFC 9113 §3.4),
 /// until the connection ends: by the client, for want of a request (the first within `timeouts.http_request`,
-/// others within `timeouts.keep_alive` of the last stream's end, whatever else is sent), by abuse, or after
-/// `shutdown` when the last stream has been answered.
+/// others within `timeouts.keep_alive` of the last stream's end, whatever else is sent), for a header block
+/// that takes longer than `timeouts.http_request`, by abuse, or after `shutdown` when the last stream has been
+/// answered.
 pub async fn serve<IO, S>(
     io: IO,
     service: S,
@@ -111,13 +176,12 @@ pub async fn serve<IO, S>(
     S: Service,
 {
     let gauge = Gauge::new();
-    let handshake = builder().handshake::<_, Bytes>(Meter::new(io, Arc::clone(&gauge)));
+    let handshake = builder().handshake::<_, Portion>(Meter::new(io, Arc::clone(&gauge)));
     let Ok(Ok(mut connection)) = timeout(timeouts.http_request, handshake).await else { return };
-    let (active, strikes) = (AtomicU32::new(0), AtomicU32::new(0));
-    let streams = Arc::new(Streams { active, strikes, gauge: Arc::clone(&gauge) });
-    let mut opened = 0_u32;
+    let streams = Arc::new(Streams::new(Arc::clone(&gauge)));
+    let mut overdue = pin!(streams.overdue(timeouts));
+    let mut farewell = pin!(streams.farewell());
     let mut draining = false;
-    let mut idle = pin!(sleep(timeouts.http_request));
     let abused = loop {
         tokio::select! {
             biased;
@@ -128,12 +192,9 @@ pub async fn serve<IO, S>(
             () = gauge.flood.notified() => break true,
             accepted = connection.accept() => {
                 let Some(Ok((request, respond))) = accepted else { break false };
-                opened += 1;
-                let strikes = streams.strikes.load(Ordering::Relaxed);
-                if strikes > STRIKES && strikes > opened / 2 {
+                if !streams.admit() {
                     break true;
                 }
-                streams.active.fetch_add(1, Ordering::Relaxed);
                 let stream = Stream {
                     service: service.clone(),
                     client: Arc::clone(&client),
@@ -143,23 +204,11 @@ pub async fn serve<IO, S>(
                 };
                 stream.open(request, respond);
             }
-            () = &mut idle => {
-                let limit = match opened {
-                    _ if draining => LINGER,
-                    0 => timeouts.http_request,
-                    _ => timeouts.keep_alive,
-                };
-                let quiet = gauge.quiet();
-                if streams.active.load(Ordering::Relaxed) > 0 || quiet < limit {
-                    idle.as_mut().reset(Instant::now() + limit.saturating_sub(quiet).max(LINGER.min(limit)));
-                } else if draining {
-                    return;
-                } else {
-                    connection.graceful_shutdown();
-                    draining = true;
-                    idle.as_mut().reset(Instant::now() + LINGER);
-                }
+            () = &mut overdue, if !draining => {
+                connection.graceful_shutdown();
+                draining = true;
             }
+            () = &mut farewell, if draining => return,
         }
     };
     if abused {
@@ -199,12 +248,13 @@ struct Stream<S> {
 
 impl<S: Service> Stream<S> {
     /// Reads the request and gives it a task of its own.
-    fn open(self, request: http::Request<RecvStream>, respond: SendResponse<Bytes>) {
+    fn open(self, request: http::Request<RecvStream>, respond: SendResponse<Portion>) {
         let (parts, body) = request.into_parts();
-        let outlet = Outlet::new(respond);
+        let outlet = Outlet::new(respond, self.streams.budget.clone());
         match request::convert(&parts, body.is_end_stream(), self.client.tls.is_some()) {
             Ok(request) => {
-                tokio::spawn(self.run(request, body, outlet));
+                let continues = parts.headers.contains_key(http::header::EXPECT) && !body.is_end_stream();
+                tokio::spawn(self.run(request, body, continues, outlet));
             }
             Err(status) => {
                 self.streams.strikes.fetch_add(1, Ordering::Relaxed);
@@ -217,7 +267,7 @@ impl<S: Service> Stream<S> {
         }
     }
 
-    async fn run(self, mut request: Request, body: RecvStream, outlet: Outlet) {
+    async fn run(self, mut request: Request, body: RecvStream, continues: bool, outlet: Outlet) {
         let plan = self.service.decide(&self.client, &mut request);
         let mut reply = H2Reply::new(outlet.clone(), self.timeouts.client);
         let served = tokio::select! {
@@ -233,13 +283,19 @@ impl<S: Service> Stream<S> {
             }
             Served::Pass(passed) => {
                 let (plan, request) = *passed;
-                match Downstream::new(plan, &request, body, outlet.clone(), &self.client, self.timeouts.client) {
-                    Some(session) => {
+                let (to, limit) = (outlet.clone(), self.timeouts.client);
+                match Downstream::new(plan, &request, body, to, &self.client, limit, continues) {
+                    Ok(session) => {
                         let session = ServerSession::new_custom(Box::new(session));
                         self.service.proxy().process_new_http(session, &self.shutdown).await;
                         self.strike(&outlet);
                     }
-                    None => reply.abort(),
+                    Err(plan) => {
+                        let page = fault::page(Fault::INTERNAL.status, Fault::INTERNAL.sentence());
+                        // A failure is the client's departure.
+                        let _ = reply.whole(&page.head, page.body).await;
+                        self.service.failed(plan);
+                    }
                 }
             }
         }

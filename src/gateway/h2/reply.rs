@@ -8,39 +8,44 @@ use std::{
     time::Duration,
 };
 
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 use h2::{Reason, SendStream, server::SendResponse};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use tokio::time::Instant;
 
+use super::budget::{Budget, Portion};
 use crate::{
     gateway::reply::Reply,
     message::{Fields, Framing, Response},
 };
 
 /// Bytes that a client has to take of a longer body within `timeout client`.
-const LEAST: usize = 1 << 10;
+const LEAST: usize = 4 << 10;
 
 /// The sending half of a stream, shared by whoever writes the answer and whoever watches for the
 /// client's reset. Both run in the stream's one task, so the lock is never waited for.
 #[derive(Clone)]
-pub(super) struct Outlet(Arc<Mutex<Half>>);
+pub(super) struct Outlet {
+    half: Arc<Mutex<Half>>,
+    budget: Budget,
+}
 
 struct Half {
-    respond: SendResponse<Bytes>,
-    body: Option<SendStream<Bytes>>,
+    respond: SendResponse<Portion>,
+    body: Option<SendStream<Portion>>,
     ended: bool,
     /// The client had reset the stream before we did.
     left: bool,
 }
 
 impl Outlet {
-    pub(super) fn new(respond: SendResponse<Bytes>) -> Self {
-        Self(Arc::new(Mutex::new(Half { respond, body: None, ended: false, left: false })))
+    pub(super) fn new(respond: SendResponse<Portion>, budget: Budget) -> Self {
+        let half = Half { respond, body: None, ended: false, left: false };
+        Self { half: Arc::new(Mutex::new(half)), budget }
     }
 
     fn half(&self) -> MutexGuard<'_, Half> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.half.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Sends a 1xx response.
@@ -56,7 +61,8 @@ impl Outlet {
         Ok(())
     }
 
-    /// Sends `data` at the pace of the client's windows; fails when it takes next to nothing for `limit`.
+    /// Sends `data` at the pace of the client's windows and of its socket; fails when it takes next to nothing
+    /// for `limit`.
     pub(super) async fn data(&self, mut data: Bytes, end: bool, limit: Duration) -> io::Result<()> {
         let (mut deadline, mut taken) = (Instant::now() + limit, 0);
         while !data.is_empty() {
@@ -64,8 +70,15 @@ impl Outlet {
             let Ok(room) = tokio::time::timeout_at(deadline, room).await else {
                 return Err(io::Error::new(io::ErrorKind::TimedOut, "the client's window stays closed"));
             };
-            let piece = data.split_to(room?.min(data.len()));
-            taken += piece.len();
+            let (room, asked) = (room?, Instant::now());
+            let piece = tokio::select! {
+                biased;
+                piece = self.budget.piece(&mut data, room, limit) => piece?,
+                _ = self.closed() => return Err(io::ErrorKind::BrokenPipe.into()),
+            };
+            // This stream did not keep anybody waiting.
+            deadline += asked.elapsed();
+            taken += piece.remaining();
             if taken >= LEAST {
                 (deadline, taken) = (Instant::now() + limit, 0);
             }
@@ -79,14 +92,14 @@ impl Outlet {
         if self.half().ended {
             return Ok(());
         }
-        let Some(trailers) = trailers else { return self.send(Bytes::new(), true) };
+        let Some(trailers) = trailers else { return self.send(Portion::default(), true) };
         let mut half = self.half();
         half.ended = true;
         let body = half.body.as_mut().ok_or_else(no_head)?;
         body.send_trailers(trailers).map_err(io::Error::other)
     }
 
-    fn send(&self, piece: Bytes, end: bool) -> io::Result<()> {
+    fn send(&self, piece: Portion, end: bool) -> io::Result<()> {
         let mut half = self.half();
         half.ended |= end;
         half.body.as_mut().ok_or_else(no_head)?.send_data(piece, end).map_err(io::Error::other)
@@ -189,6 +202,10 @@ impl Reply for H2Reply {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "a body shorter than announced"));
         }
         self.outlet.end(trailers.map(headers))
+    }
+
+    async fn gone(&mut self) {
+        self.outlet.closed().await;
     }
 
     fn abort(&mut self) {

@@ -18,7 +18,8 @@ pub(super) const MAX_FIELDS: usize = 256;
 /// The request in `parts`; `ended`: its stream is closed already, so that no body follows.
 ///
 /// # Errors
-/// The status of the answer: 400 malformed, 431 too many fields, 501 CONNECT in either form.
+/// The status of the answer: 400 malformed, 417 an expectation that is not `100-continue`, 431 too many
+/// fields, 501 CONNECT in either form.
 pub(super) fn convert(parts: &Parts, ended: bool, https: bool) -> Result<Request, u16> {
     if parts.method == Method::CONNECT || parts.extensions.get::<Protocol>().is_some() {
         return Err(501);
@@ -28,6 +29,9 @@ pub(super) fn convert(parts: &Parts, ended: bool, https: bool) -> Result<Request
     }
     if parts.uri.scheme_str().is_some_and(|scheme| !matches!(scheme, "http" | "https")) {
         return Err(400);
+    }
+    if !parts.headers.get_all(header::EXPECT).iter().all(|line| line.as_bytes().eq_ignore_ascii_case(b"100-continue")) {
+        return Err(417);
     }
     let mut request = Request::default();
     let target = target(parts)?.as_bytes();
@@ -73,7 +77,8 @@ fn fields(headers: &HeaderMap, request: &mut Request) -> Result<(), u16> {
         if value.trim_ascii().len() != value.len() {
             return Err(400);
         }
-        if name != header::HOST && name != header::COOKIE {
+        // What is expected is settled between the client and us.
+        if name != header::HOST && name != header::COOKIE && name != header::EXPECT {
             request.fields.append(name.as_str().as_bytes(), value);
         }
     }

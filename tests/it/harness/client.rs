@@ -217,6 +217,13 @@ impl Client {
         self.buffer.is_empty() && matches!(self.fill(), Ok(false) | Err(Silence::Reset))
     }
 
+    /// Reads once, forgets what came, and says whether the connection is still there.
+    pub fn is_open(&mut self) -> bool {
+        let open = matches!(self.fill(), Ok(true) | Err(Silence::TimedOut));
+        self.buffer.clear();
+        open
+    }
+
     fn until(&mut self, end: &[u8]) -> Result<Vec<u8>, String> {
         loop {
             if let Some(at) = self.buffer.windows(end.len()).position(|window| window == end) {

@@ -242,3 +242,27 @@ async fn a_body_taken_byte_by_byte_is_broken_off() {
     timeout(Duration::from_secs(5), taken).await.expect("it is broken off");
     until(|| rig.seen.working.load(Ordering::SeqCst) == 0).await;
 }
+
+#[tokio::test]
+async fn a_client_that_reads_nothing_holds_one_budget_however_many_streams_it_opens() {
+    let timeouts = ClientTimeouts { client: Duration::from_secs(1), ..TIMEOUTS };
+    let (rig, mut io) = rig(timeouts, "127.0.0.1:1".parse().unwrap());
+    let preface = &PREFACE[..PREFACE.len() - 9];
+    let windows = [frame(4, 0, 0, &[0, 4, 0, 0x10, 0, 0]), frame(8, 0, 0, &[4, 0, 0, 0])].concat();
+    let head = block(&with(":path", "/pieces"));
+    let requests: Vec<u8> = (0..MAX_STREAMS).flat_map(|number| frame(1, 5, 2 * number + 1, &head)).collect();
+    io.write_all(&[preface, &windows, &requests].concat()).await.unwrap();
+    until(|| rig.seen.working.load(Ordering::SeqCst) == MAX_STREAMS as usize).await;
+    until(|| rig.seen.taken.load(Ordering::SeqCst) > 200 << 10).await;
+    sleep(Duration::from_millis(300)).await;
+    let taken = rig.seen.taken.load(Ordering::SeqCst);
+    assert!(taken < (SEND_BUDGET as usize) + (200 << 10), "{taken} bytes wait");
+    // Nobody takes any of it: all of them are given up.
+    timeout(Duration::from_secs(5), async {
+        while rig.seen.working.load(Ordering::SeqCst) > 0 {
+            sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await
+    .expect("they are given up");
+}

@@ -4,6 +4,7 @@ mod passing;
 use std::{io, sync::atomic::AtomicUsize, task::Poll};
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use http::{HeaderMap, Response as HttpResponse};
 use pingora::{
     proxy::{HttpProxy, ProxyHttp, Session, http_proxy},
@@ -26,6 +27,8 @@ struct Seen {
     decided: AtomicUsize,
     refused: AtomicUsize,
     working: AtomicUsize,
+    /// Bytes of `/pieces` that were taken off our hands.
+    taken: AtomicUsize,
 }
 
 /// A gateway that answers by path.
@@ -72,11 +75,13 @@ impl Service for Fake {
         if plan.0 == "/pass" {
             return Served::Pass(Box::new((plan, request)));
         }
-        match answer(&plan.0, &request, reply).await {
+        match answer(&plan.0, &request, reply, &self.seen).await {
             Ok(()) => Served::Done,
             Err(_) => Served::Broken,
         }
     }
+
+    fn failed(&self, _: FakePlan) {}
 
     fn proxy(&self) -> &Arc<Self::Proxy> {
         &self.proxy
@@ -85,7 +90,7 @@ impl Service for Fake {
 
 const BIG: usize = 1 << 20;
 
-async fn answer<R: Reply>(path: &str, request: &Request, reply: &mut R) -> io::Result<()> {
+async fn answer<R: Reply>(path: &str, request: &Request, reply: &mut R, seen: &Seen) -> io::Result<()> {
     let mut head = Response::new(200);
     match path {
         "/small" => {
@@ -105,6 +110,15 @@ async fn answer<R: Reply>(path: &str, request: &Request, reply: &mut R) -> io::R
             reply.head(&head, false).await?;
             for index in 0..BIG / 65_536 {
                 reply.data(Bytes::from(vec![u8::try_from(index).unwrap(); 65_536])).await?;
+            }
+            reply.end(None).await
+        }
+        "/pieces" => {
+            head.framing = Framing::Chunked;
+            reply.head(&head, false).await?;
+            for _ in 0..BIG / 1024 {
+                reply.data(Bytes::from_static(&[b'x'; 1024])).await?;
+                seen.taken.fetch_add(1024, Ordering::SeqCst);
             }
             reply.end(None).await
         }
