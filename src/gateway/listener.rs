@@ -5,7 +5,7 @@
 
 use std::{
     collections::HashMap,
-    future::{Future, poll_fn},
+    future::Future,
     io,
     net::SocketAddr,
     os::unix::{fs::FileTypeExt, net::UnixListener as StdUnixListener},
@@ -15,7 +15,6 @@ use std::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
-    task::Poll,
     time::Duration,
 };
 
@@ -300,7 +299,10 @@ impl Listener {
             RawListener::Tcp(listener) => AnyListener::Tcp(TcpListener::from_std(listener)?),
             RawListener::Unix(listener) => AnyListener::Unix(UnixListener::from_std(listener)?),
         };
-        Ok(Self { socket, door: Door { key, context, limits, connections, target: None } })
+        let mut door = Door { key, context, limits, connections, target: None };
+        // A bind that goes before its first connection still has to know whose that was.
+        door.target();
+        Ok(Self { socket, door })
     }
 
     /// Accepts until `stop` resolves, and closes the socket then; what the kernel has accepted by that
@@ -336,12 +338,7 @@ impl Listener {
                 Err(_) => {}
             }
         }
-        // Connections that the runtime has not heard of yet are accepted as well.
-        tokio::task::yield_now().await;
-        while let Some(Ok(accepted)) = socket.accept_ready().await {
-            left.push(accepted);
-        }
-        drop(socket);
+        left.extend(socket.rest());
         for accepted in left {
             let places = door.places().await;
             door.admit(accepted, places);
@@ -357,14 +354,27 @@ impl AnyListener {
         }
     }
 
-    /// A connection that needs not be waited for.
-    async fn accept_ready(&self) -> Option<io::Result<Accepted>> {
-        let mut accept = pin!(self.accept());
-        poll_fn(|context| match accept.as_mut().poll(context) {
-            Poll::Ready(accepted) => Poll::Ready(Some(accepted)),
-            Poll::Pending => Poll::Ready(None),
-        })
-        .await
+    /// Closes the socket; gives the connections that the kernel has by now. The runtime may not have heard of
+    /// them yet, so the kernel is asked.
+    fn rest(self) -> Vec<Accepted> {
+        let mut rest = Vec::new();
+        match self {
+            Self::Tcp(listener) => {
+                let Ok(listener) = listener.into_std() else { return rest };
+                while let Ok((stream, peer)) = listener.accept() {
+                    let stream = stream.set_nonblocking(true).and_then(|()| TcpStream::from_std(stream));
+                    rest.extend(stream.map(|stream| Accepted::Tcp(stream, peer)));
+                }
+            }
+            Self::Unix(listener) => {
+                let Ok(listener) = listener.into_std() else { return rest };
+                while let Ok((stream, _)) = listener.accept() {
+                    let stream = stream.set_nonblocking(true).and_then(|()| UnixStream::from_std(stream));
+                    rest.extend(stream.map(Accepted::Unix));
+                }
+            }
+        }
+        rest
     }
 }
 
