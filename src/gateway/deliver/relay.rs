@@ -35,7 +35,7 @@ impl<R: Reply> Delivery<'_, R> {
         let head = forward::for_pass(&self.request);
         let opened = tokio::select! {
             opened = upstream::open(&self.worker.pool, self.snapshot, self.plan.backend, &head, |_| {}) => opened,
-            () = self.reply.gone() => return Ok(Flow::Broken),
+            () = self.reply.gone() => return Ok(Flow::Left),
         };
         let mut exchange = match opened {
             Ok(exchange) => exchange,
@@ -44,7 +44,7 @@ impl<R: Reply> Delivery<'_, R> {
         loop {
             let head = tokio::select! {
                 head = exchange.head() => head,
-                () = self.reply.gone() => return Ok(Flow::Broken),
+                () = self.reply.gone() => return Ok(Flow::Left),
             };
             match head {
                 Ok(Head::Interim(interim)) if interim.status != 101 => self.reply.interim(&interim).await?,
@@ -73,7 +73,7 @@ impl<R: Reply> Delivery<'_, R> {
         loop {
             let piece = tokio::select! {
                 piece = exchange.body() => piece,
-                () = self.reply.gone() => return Ok(Flow::Broken),
+                () = self.reply.gone() => return Ok(Flow::Left),
             };
             match piece {
                 Ok(Piece::Data(data)) => self.reply.data(data).await?,
