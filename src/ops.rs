@@ -114,6 +114,22 @@ impl PurgeRequest {
     }
 }
 
+/// For the log: one line, without blanks or control characters in what came from outside.
+impl fmt::Display for PurgeRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, target) in self.targets.iter().enumerate() {
+            let between = if at > 0 { " and " } else { "" };
+            match target {
+                Target::Url(url) => write!(f, "{between}{url}")?,
+                Target::Prefix(prefix) => write!(f, "{between}everything under {prefix}")?,
+                Target::Tag(tag) => write!(f, "{between}tag {tag}")?,
+                Target::All => write!(f, "{between}everything")?,
+            }
+        }
+        if self.soft { f.write_str(" (soft)") } else { Ok(()) }
+    }
+}
+
 /// A purge that cannot be meant.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadTarget {
@@ -200,9 +216,20 @@ impl Ops {
         &self.metrics
     }
 
-    /// Purges in every store. When it returns, no request is answered any more with what it named, and no
-    /// fill that was under way stores it.
+    /// Purges in every store, and says so in the log. When it returns, no request is answered any more with what
+    /// it named, and no fill that was under way stores it.
     pub fn purge(&self, request: &PurgeRequest) -> PurgeReply {
+        let reply = self.remove(request);
+        tracing::info!("purge of {request}: {} matched, {} purged", reply.matched, reply.purged);
+        reply
+    }
+
+    /// Removes what a response to an unsafe request made invalid (RFC 9111 §4.4): as a purge, without a word.
+    pub fn invalidate(&self, request: &PurgeRequest) {
+        self.remove(request);
+    }
+
+    fn remove(&self, request: &PurgeRequest) -> PurgeReply {
         let now = now();
         let mut reply = PurgeReply::default();
         for (_, store) in self.stores.all() {
@@ -246,7 +273,7 @@ impl Ops {
     }
 
     /// Loads the configuration again, after any reload under way. Blocks while files are read: call it from a
-    /// thread that may. Every reload comes through here, whoever asked (signal, API, command line).
+    /// thread that may. Every reload comes through here, whoever asked (signal, API, command line), and is logged.
     ///
     /// # Errors
     /// Why the new configuration was refused; the old one goes on.
@@ -261,6 +288,10 @@ impl Ops {
         counter.add(1);
         if let Some(after) = self.after_reload.get() {
             after(result.is_ok());
+        }
+        match &result {
+            Ok(said) => tracing::info!("{said}"),
+            Err(reason) => tracing::error!("reload refused, the old configuration goes on: {}", reason.trim_end()),
         }
         result
     }
@@ -358,6 +389,14 @@ mod tests {
     fn a_url_without_a_scheme_means_both() {
         let both = PurgeRequest::url("//h:80/").unwrap();
         assert_eq!(both.targets(), [Target::Url("http://h/".to_owned()), Target::Url("https://h:80/".to_owned())]);
+    }
+
+    #[test]
+    fn a_purge_is_named_in_the_log() {
+        assert_eq!(PurgeRequest::url("//h/a").unwrap().to_string(), "http://h/a and https://h/a");
+        assert_eq!(PurgeRequest::tag("t").unwrap().soft(true).to_string(), "tag t (soft)");
+        assert_eq!(PurgeRequest::prefix("http://h").unwrap().to_string(), "everything under http://h/");
+        assert_eq!(PurgeRequest::all().to_string(), "everything");
     }
 
     #[test]

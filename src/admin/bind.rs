@@ -12,14 +12,17 @@ use std::{
 
 use socket2::{Domain, SockAddr, Socket, Type};
 
-use crate::config::{BindAddress, Place};
+use crate::{
+    config::{BindAddress, Place},
+    gateway::listening,
+};
 
 /// Connections that wait for room.
 const BACKLOG: i32 = 128;
 
 /// An address that cannot be listened on.
 #[derive(Debug, thiserror::Error)]
-#[error("{place}: the admin API cannot listen on {address}: {}", explain(.source))]
+#[error("{place}: the admin API cannot listen on {address}: {}", listening::reason(.source, .address))]
 pub struct BindError {
     address: BindAddress,
     place: Place,
@@ -69,16 +72,6 @@ fn open_unix(path: &Path) -> io::Result<UnixListener> {
     Ok(socket.into())
 }
 
-/// The reason in words that say what to do.
-fn explain(error: &io::Error) -> String {
-    match error.kind() {
-        io::ErrorKind::AddrInUse => "the address is in use by another process".to_owned(),
-        io::ErrorKind::PermissionDenied => "not permitted (ports below 1024 need a right to them)".to_owned(),
-        io::ErrorKind::AddrNotAvailable => "this machine has no such address".to_owned(),
-        _ => error.to_string(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -91,7 +84,7 @@ mod tests {
         let first = open(&address, &place).unwrap();
         let error = open(&address, &place).unwrap_err().to_string();
         assert!(error.starts_with("a.cfg:3: the admin API cannot listen on /"), "{error}");
-        assert!(error.ends_with("the address is in use by another process"), "{error}");
+        assert!(error.ends_with("the socket is in use (`ss -lxp` shows by which process)"), "{error}");
         drop(first);
         open(&address, &place).unwrap();
     }

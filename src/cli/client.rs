@@ -38,6 +38,10 @@ impl Remote {
     /// # Errors
     /// The API cannot be reached, or refuses: what it said.
     pub(super) fn call(&self, method: &Method, path: &str, body: Option<&Value>) -> Result<Value, Exit> {
+        if let Some(("http" | "https", rest)) = self.admin.split_once("://") {
+            let address = rest.split('/').next().unwrap_or_default();
+            return Err(Exit::line(format_args!("--admin {}: leave out the scheme: --admin {address}", self.admin)));
+        }
         let request = self.request(method, path, body)?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Exit::line)?;
         let answered = runtime.block_on(async { timeout(DEADLINE, self.send(request)).await });

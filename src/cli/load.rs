@@ -9,6 +9,7 @@ use std::{
 use super::io_reason;
 use crate::{
     config::Config,
+    gateway,
     lang::{self, Outside},
 };
 
@@ -68,6 +69,16 @@ impl Outside for System {
 
     fn var(&self, name: &str) -> Option<String> {
         std::env::var(name).ok()
+    }
+
+    fn memory(&self) -> Option<u64> {
+        let text = fs::read_to_string("/proc/meminfo").ok()?;
+        let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+        line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+    }
+
+    fn certificate_faults(&self, path: &Path) -> Vec<String> {
+        gateway::certificate_faults(path)
     }
 
     fn resolve(&self, host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {

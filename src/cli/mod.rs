@@ -7,12 +7,16 @@ mod client;
 mod demo;
 mod load;
 mod purge;
+mod reload;
 mod run;
 mod stats;
 
-use std::{fmt::Display, io, process::ExitCode};
+use std::{fmt::Display, io, path::Path, process::ExitCode};
 
-use clap::{Parser, Subcommand};
+use clap::{
+    Parser, Subcommand,
+    error::{ContextKind, ContextValue},
+};
 
 use self::load::Files;
 
@@ -41,6 +45,8 @@ enum Command {
     Demo(demo::Args),
     /// Remove stored responses from a running gateway
     Purge(purge::Args),
+    /// Make a running gateway read its rule files anew
+    Reload(reload::Args),
     /// Show the state of a running gateway
     Stats(stats::Args),
     /// A scripted origin and a load client, for measuring
@@ -66,7 +72,7 @@ impl Exit {
 /// Runs the command that the process's arguments name. Status 0: done; 1: it failed, and standard error says
 /// why; 2: the arguments make no sense.
 pub fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = Cli::try_parse().unwrap_or_else(|error| with_tip(error).exit());
     match dispatch(cli) {
         Ok(()) => ExitCode::SUCCESS,
         Err(Exit(text)) => {
@@ -76,12 +82,25 @@ pub fn main() -> ExitCode {
     }
 }
 
+/// A rule file without `-f` is the commonest slip.
+fn with_tip(mut error: clap::Error) -> clap::Error {
+    let named = [ContextKind::InvalidArg, ContextKind::InvalidSubcommand].into_iter().find_map(|kind| error.get(kind));
+    if let Some(ContextValue::String(word)) = named
+        && (word.ends_with(".cfg") || Path::new(word).exists())
+    {
+        let tip = format!("rule files stand behind -f: `-f {word}`");
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    }
+    error
+}
+
 fn dispatch(cli: Cli) -> Result<(), Exit> {
     match cli.command {
         Some(Command::Run(args)) => run::run(args),
         Some(Command::Check(files)) => check::check(&files),
         Some(Command::Demo(args)) => demo::demo(&args),
         Some(Command::Purge(args)) => purge::purge(&args),
+        Some(Command::Reload(args)) => reload::reload(&args),
         Some(Command::Stats(args)) => stats::stats(&args),
         Some(Command::Bench(command)) => bench::bench(command),
         Some(Command::Keywords) => {
@@ -100,7 +119,6 @@ fn dispatch(cli: Cli) -> Result<(), Exit> {
 /// What an I/O error means, in words that say what to do.
 fn io_reason(error: &io::Error) -> String {
     match error.kind() {
-        io::ErrorKind::AddrInUse => "the address is in use by another process".to_owned(),
         io::ErrorKind::PermissionDenied => "not permitted".to_owned(),
         io::ErrorKind::NotFound => "there is no such file".to_owned(),
         io::ErrorKind::ConnectionRefused => "nobody listens there".to_owned(),
@@ -140,6 +158,15 @@ mod tests {
         assert!(files("tidegate --lenient -f a.cfg").lenient);
         assert!(parse("tidegate -f a.cfg run").is_err());
         assert!(parse("tidegate run").is_err(), "run without a file");
+    }
+
+    #[test]
+    fn a_rule_file_without_its_option_gets_a_tip() {
+        for line in ["tidegate check site.cfg", "tidegate site.cfg", "tidegate run site.cfg"] {
+            let said = with_tip(parse(line).unwrap_err()).to_string();
+            assert!(said.contains("`-f site.cfg`"), "{line}: {said}");
+        }
+        assert!(!with_tip(parse("tidegate chekc").unwrap_err()).to_string().contains("-f chekc"));
     }
 
     #[test]

@@ -34,6 +34,7 @@ use super::{
     },
     h2,
     limit::{Limit, Limits, Permit},
+    listening,
     snapshot::Snapshot,
     streams::Streams,
     worker::Context,
@@ -125,7 +126,8 @@ pub fn bind(frontend: &str, bind: &Bind, only_v6: bool, workers: usize) -> Resul
         BindAddress::Tcp(address) => bind_tcp(*address, only_v6, workers),
         BindAddress::Unix(path) => bind_unix(path, workers),
     };
-    let (address, sockets) = opened.map_err(|error| format!("{place}: cannot listen on {address}: {error}"))?;
+    let (address, sockets) = opened
+        .map_err(|error| format!("{place}: cannot listen on {address}: {}", listening::reason(&error, address)))?;
     Ok(Bound { frontend: frontend.to_owned(), address, sockets })
 }
 

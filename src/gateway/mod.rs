@@ -15,6 +15,7 @@ pub mod host;
 pub mod job;
 pub mod limit;
 pub mod listener;
+pub mod listening;
 pub mod log;
 pub mod lookup;
 pub mod plan;
@@ -33,3 +34,4 @@ pub mod worker;
 pub mod world;
 
 pub use server::{check, run};
+pub use tls::faults as certificate_faults;

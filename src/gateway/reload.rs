@@ -39,7 +39,8 @@ impl Crew {
         for key in &removed {
             self.close(key);
         }
-        Ok(format!("configuration reloaded, {added} binds added, {} removed", removed.len()))
+        let binds = if added == 1 { "bind" } else { "binds" };
+        Ok(format!("configuration reloaded, {added} {binds} added, {} removed", removed.len()))
     }
 
     fn close(&self, key: &Key) {

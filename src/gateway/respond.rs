@@ -127,7 +127,7 @@ pub fn passed(
         let mut url = Vec::new();
         request.write_url(client.tls.is_some(), &mut url);
         if let Ok(target) = PurgeRequest::url(&String::from_utf8_lossy(&url)) {
-            shared.ops().purge(&target);
+            shared.ops().invalidate(&target);
         }
     }
     surrogate::strip(snapshot, plan, &mut response.fields);

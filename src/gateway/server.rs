@@ -193,10 +193,8 @@ impl Gateway {
             tokio::select! {
                 signal = signals.next() => match signal {
                     Signalled::End(order) => return order,
-                    Signalled::Reload => match self.crew.shared.ops().reload() {
-                        Ok(said) => tracing::info!("{said}"),
-                        Err(reason) => tracing::error!("reload refused, the old configuration goes on: {reason}"),
-                    },
+                    // What came of it is in the log.
+                    Signalled::Reload => drop(self.crew.shared.ops().reload()),
                 },
                 order = self.orders.recv() => return order.unwrap_or(Order::Stop),
             }

@@ -31,6 +31,10 @@ codes! {
     TOO_LARGE = "E0109";
     /// An environment variable is not set and has no default.
     UNSET_VARIABLE = "W0110";
+    /// A character that looks like a blank or a quote and is none.
+    LOOKALIKE = "W0111";
+    /// A variable outside double quotes stays as it is written.
+    UNQUOTED_VARIABLE = "W0112";
 
     /// A line stands before the first section of its file.
     NO_SECTION = "E0201";
@@ -100,6 +104,12 @@ codes! {
     NUSTER_SWITCH = "N0233";
     /// Caching rules that are switched off.
     SWITCHED_OFF = "W0234";
+    /// A server is a bind of the gateway itself, and its requests come back.
+    LOOP = "W0235";
+    /// A store that is too small to be of use, or larger than the machine.
+    STORE_SIZE = "W0236";
+    /// A certificate cannot be used.
+    CERTIFICATE = "E0237";
 }
 
 #[cfg(test)]

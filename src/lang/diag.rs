@@ -22,6 +22,9 @@ pub struct Label {
     pub text: String,
 }
 
+/// The way around a word that is not built.
+pub const AROUND: &str = "leave it out, or load with `--lenient`, which leaves out all such words and lists them";
+
 /// One finding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {

@@ -22,13 +22,13 @@ mod tests;
 pub mod unit;
 mod words;
 
-use std::{collections::HashSet, io, net::SocketAddr};
+use std::{collections::HashSet, io, net::SocketAddr, path::Path};
 
 use crate::config::Config;
 pub use reference::reference;
 pub use render::{render, summary};
 
-/// What loading needs of the outside: pattern files, maps, environment variables, host names.
+/// What loading needs of the outside: pattern files, environment variables, host names, certificates.
 pub trait Outside {
     /// The bytes of a file, relative to the working directory.
     ///
@@ -44,6 +44,16 @@ pub trait Outside {
     fn resolve(&self, host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
         let _ = (host, port);
         Err(io::Error::new(io::ErrorKind::Unsupported, "names are not resolved here"))
+    }
+    /// The machine's memory in bytes; `None` when it is not known.
+    fn memory(&self) -> Option<u64> {
+        None
+    }
+    /// What keeps the certificates that `path` stands for (a file or a directory) from being used, a line
+    /// each. Empty: nothing, or nobody here can say.
+    fn certificate_faults(&self, path: &Path) -> Vec<String> {
+        let _ = path;
+        Vec::new()
     }
 }
 

@@ -38,6 +38,7 @@ pub fn reference() -> String {
     fetches(&mut out);
     converters(&mut out);
     matches(&mut out);
+    unbuilt(&mut out);
     out
 }
 
@@ -77,7 +78,7 @@ fn actions(out: &mut String) {
 fn fetches(out: &mut String) {
     let entries = fetch::rows().map(|row| {
         let names: Vec<_> = row.names.iter().map(|name| (*name).to_owned()).collect();
-        entry(names.join(", ") + &arguments(row.args), row.output.name())
+        entry(names.join(", ") + &arguments(row.args), format!("{} · {}", row.output.name(), row.source.name()))
     });
     section(out, "Fetches", entries.collect());
 }
@@ -99,6 +100,29 @@ fn matches(out: &mut String) {
         "Match methods (`-m`)",
         Method::WORDS.iter().map(|(word, method)| entry(*word, about(*method))).collect(),
     );
+}
+
+/// HAProxy's and nuster's words inside rules that have no row yet.
+fn unbuilt(out: &mut String) {
+    let fetch =
+        |name: &str| fetch::find(name.as_bytes(), false).or_else(|| fetch::find(name.as_bytes(), true)).is_some();
+    let converter = |name: &str| converter::rows().any(|row| row.names.contains(&name));
+    let action = |name: &str| resolve::actions().any(|(known, ..)| known == name);
+    out.push_str(
+        "\n## Known and not built\n\n\
+         These are refused where they stand: what they do to traffic is not built yet. `--lenient` leaves out the lines\n\
+         that have them.\n",
+    );
+    let mut list = |title: &str, names: Vec<&str>| {
+        let _ = write!(
+            out,
+            "\n**{title}**: {}.\n",
+            names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+        );
+    };
+    list("Actions", resolve::known_actions().filter(|name| !action(name)).collect());
+    list("Fetches", resolve::known_fetches().filter(|name| !fetch(name)).collect());
+    list("Converters", resolve::known_converters().filter(|name| !converter(name)).collect());
 }
 
 fn arguments(specs: &[ArgSpec]) -> String {
@@ -141,7 +165,11 @@ mod tests {
         if std::env::var_os("TIDEGATE_BLESS").is_some() {
             std::fs::write(path, made).unwrap();
         } else {
-            assert!(written == made, "grammar/KEYWORDS.md is not current: run the tests once with TIDEGATE_BLESS=1");
+            assert!(
+                written == made,
+                "grammar/KEYWORDS.md is not that of the tables any more. To write it anew:\n    \
+                 TIDEGATE_BLESS=1 cargo test --no-default-features --lib the_reference_is_that_of_the_tables"
+            );
         }
     }
 }

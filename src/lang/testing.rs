@@ -1,6 +1,6 @@
 //! An outside world for tests: files, variables and host names that are written down.
 
-use std::{collections::HashMap, io, net::SocketAddr};
+use std::{collections::HashMap, io, net::SocketAddr, path::Path};
 
 use super::Outside;
 
@@ -36,6 +36,14 @@ impl Desk {
 impl Outside for Desk {
     fn read(&self, path: &str) -> io::Result<Vec<u8>> {
         self.files.get(path).cloned().ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "no such file"))
+    }
+
+    fn memory(&self) -> Option<u64> {
+        Some(16 << 30)
+    }
+
+    fn certificate_faults(&self, path: &Path) -> Vec<String> {
+        if path.starts_with("broken") { vec![format!("{}: this file is empty", path.display())] } else { Vec::new() }
     }
 
     fn var(&self, name: &str) -> Option<String> {

@@ -11,6 +11,12 @@ pub enum TimeUnit {
     Seconds,
 }
 
+/// Suffixes of times.
+pub const TIMES: &[&str] = &["us", "ms", "s", "m", "h", "d"];
+
+/// Suffixes of sizes.
+pub const SIZES: &[&str] = &["k", "m", "g"];
+
 /// A time: `us`, `ms`, `s`, `m`, `h`, `d`. `None` when it is none or too long for a `u64` of microseconds.
 pub fn time(text: &[u8], unit: TimeUnit) -> Option<Duration> {
     let (number, suffix) = split(text)?;
@@ -46,6 +52,14 @@ pub fn number(text: &[u8]) -> Option<u64> {
     split(text).filter(|(_, suffix)| suffix.is_empty()).map(|(number, _)| number)
 }
 
+/// Whether a text has the form of a time or size, digits and at most one suffix of `suffixes`, and is more than
+/// can be counted: what is wrong with it is its size alone.
+pub fn is_too_large(text: &[u8], suffixes: &[&str]) -> bool {
+    let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let suffix = text.get(digits..).unwrap_or_default();
+    digits > 0 && (suffix.is_empty() || suffixes.iter().any(|known| suffix.eq_ignore_ascii_case(known.as_bytes())))
+}
+
 fn split(text: &[u8]) -> Option<(u64, &[u8])> {
     let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let (digits, suffix) = text.split_at_checked(digits)?;
@@ -73,6 +87,14 @@ mod tests {
             assert_eq!(time(text.as_bytes(), TimeUnit::Millis), expected, "{text}");
         }
         assert_eq!(time(b"7", TimeUnit::Seconds), Some(Duration::from_secs(7)));
+    }
+
+    #[test]
+    fn what_is_only_too_large_is_told_from_what_is_wrong() {
+        for (text, expected) in [("99999999999999999d", true), ("9", true), ("1day", false), ("d", false), ("", false)]
+        {
+            assert_eq!(is_too_large(text.as_bytes(), TIMES), expected, "{text}");
+        }
     }
 
     #[test]

@@ -138,7 +138,12 @@ impl<'a> Reader<'a> {
                     }
                 }
             }
-            Rule::plain | Rule::literal | Rule::weak_text => self.copy(at, found),
+            Rule::plain => {
+                self.copy(at, found);
+                found.extend(lookalike(piece.as_str(), at));
+                found.extend(unquoted(piece.as_str(), at));
+            }
+            Rule::literal | Rule::weak_text => self.copy(at, found),
             Rule::backslash => self.push(b'\\', at.start),
             Rule::dollar => self.push(b'$', at.start),
             Rule::escape => self.push(escaped(second()), at.start),
@@ -228,6 +233,44 @@ fn empty(span: Span, unset: Option<(String, Span)>) -> Diagnostic {
     }
 }
 
+/// The first character that looks like a blank or a quote and, as in HAProxy, is a character like others.
+fn lookalike(text: &str, at: Span) -> Option<Diagnostic> {
+    let (from, found) = text.char_indices().find(|(_, character)| !character.is_ascii() && is_lookalike(*character))?;
+    let start = at.start.saturating_add(offset(from));
+    let here = Span { start, end: start.saturating_add(offset(found.len_utf8())), ..at };
+    let number = u32::from(found);
+    Some(if matches!(found, '\u{2018}'..='\u{201f}' | '\u{ab}' | '\u{bb}') {
+        Diagnostic::warning(code::LOOKALIKE, here, format!("this typographic quote (U+{number:04X}) quotes nothing"))
+            .help("write `\"` or `'`; where the character itself is meant, put the word in quotes")
+    } else {
+        Diagnostic::warning(code::LOOKALIKE, here, format!("this special blank (U+{number:04X}) separates no words"))
+            .help("write a plain blank; where the character itself is meant, put the word in quotes")
+    })
+}
+
+const fn is_lookalike(character: char) -> bool {
+    let blank = matches!(
+        character,
+        '\u{a0}' | '\u{2000}'..='\u{200d}' | '\u{202f}' | '\u{205f}' | '\u{2060}' | '\u{3000}' | '\u{feff}'
+    );
+    blank || matches!(character, '\u{2018}'..='\u{201f}' | '\u{ab}' | '\u{bb}')
+}
+
+/// `${NAME…}` outside of quotes.
+fn unquoted(text: &str, at: Span) -> Option<Diagnostic> {
+    let from = text.find("${")?;
+    let inner = text.get(from + 2..)?;
+    let to =
+        inner.find('}').filter(|_| inner.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_'))?;
+    let whole = text.get(from..from + to + 3)?;
+    let start = at.start.saturating_add(offset(from));
+    let here = Span { start, end: start.saturating_add(offset(whole.len())), ..at };
+    Some(
+        Diagnostic::warning(code::UNQUOTED_VARIABLE, here, "a variable outside double quotes stays as it is written")
+            .help(format!("write `\"{text}\"`; for the text itself, put it in single quotes")),
+    )
+}
+
 /// What stands for `\` and this byte.
 const fn escaped(byte: u8) -> u8 {
     match byte {
@@ -310,6 +353,9 @@ mod tests {
             (br#"a "$NO""#, &[code::EMPTY_WORD]),
             (br#"a "b$NO""#, &[code::UNSET_VARIABLE]),
             (b"a \\\nb", &[code::CONTINUATION]),
+            (b"a:${A}", &[code::UNQUOTED_VARIABLE]),
+            ("a\u{a0}b \u{201c}c\u{201d}".as_bytes(), &[code::LOOKALIKE, code::LOOKALIKE]),
+            ("\"a\u{a0}b\" '${A}' ^a${1}".as_bytes(), &[]),
         ];
         for (text, expected) in cases {
             assert_eq!(split(text).1, *expected, "{}", text.escape_ascii());

@@ -60,6 +60,17 @@ pub enum Source {
 }
 
 impl Source {
+    /// For people: whose the value is.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Constant => "constant",
+            Self::Connection => "of the connection",
+            Self::Variable => "variable",
+            Self::Request => "of the request",
+            Self::Response => "of the response",
+        }
+    }
+
     /// What must have arrived before a sample of this source can be taken.
     pub const fn stage(self) -> Stage {
         match self {

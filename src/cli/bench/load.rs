@@ -82,7 +82,7 @@ struct Job {
 /// Runs the load and prints what came of it.
 ///
 /// # Errors
-/// An argument makes no sense, the host is another machine, no answer came, or bodies were wrong.
+/// An argument makes no sense, the host is another machine, no answer came, only errors came, or bodies were wrong.
 pub(super) fn load(args: &Args) -> Result<(), Exit> {
     let job = Arc::new(job(args).map_err(Exit::line)?);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Exit::line)?;
@@ -104,6 +104,7 @@ pub(super) fn load(args: &Args) -> Result<(), Exit> {
     }
     match (tally.wrong, tally.answers) {
         (0, 0) => Err(Exit::line("there was no answer at all")),
+        (0, _) if tally.all_errors() => Err(Exit::line("every answer was an error")),
         (0, _) => Ok(()),
         (wrong, _) => Err(Exit::line(format_args!("{wrong} bodies were wrong"))),
     }

@@ -21,7 +21,7 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
 
 use super::{CHECKSUM, TARGET, body::Script};
-use crate::cli::{Exit, io_reason};
+use crate::{cli::Exit, config::BindAddress, gateway::listening};
 
 /// The longest body.
 const MAX_BYTES: u64 = 1 << 30;
@@ -49,8 +49,10 @@ struct Counts {
 pub(super) fn origin(args: &Args) -> Result<(), Exit> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Exit::line)?;
     runtime.block_on(async {
-        let cannot =
-            |error: io::Error| Exit::line(format_args!("cannot listen on {}: {}", args.listen, io_reason(&error)));
+        let cannot = |error: io::Error| {
+            let why = listening::reason(&error, &BindAddress::Tcp(args.listen));
+            Exit::line(format_args!("cannot listen on {}: {why}", args.listen))
+        };
         let listener = TcpListener::bind(args.listen).await.map_err(cannot)?;
         println!("The origin listens on http://{}/", listener.local_addr().map_err(cannot)?);
         serve(&listener).await

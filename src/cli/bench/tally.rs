@@ -40,13 +40,18 @@ impl Tally {
         self.latencies.merge(&other.latencies);
     }
 
+    /// Whether there were answers and every one had an error's status.
+    pub(super) fn all_errors(&self) -> bool {
+        !self.statuses.is_empty() && self.statuses.keys().all(|&status| status >= 400)
+    }
+
     pub(super) fn report(&self, took: Duration) -> Value {
         let rate = u128::from(self.answers) * 1_000_000 / took.as_micros().max(1);
         let micros = |permille| u64::try_from(self.latencies.at(permille).as_micros()).unwrap_or(u64::MAX);
         let statuses: serde_json::Map<String, Value> =
             self.statuses.iter().map(|(status, count)| (status.to_string(), json!(count))).collect();
         json!({
-            "seconds": took.as_secs_f64(), "answers": self.answers, "per_second": u64::try_from(rate).unwrap_or(u64::MAX),
+            "seconds": (took.as_secs_f64() * 100.0).round() / 100.0, "answers": self.answers, "per_second": u64::try_from(rate).unwrap_or(u64::MAX),
             "bytes": self.bytes, "p50_us": micros(500), "p99_us": micros(990), "max_us": micros(1000),
             "statuses": statuses, "hits": self.hits, "connections_refused": self.refused,
             "broken": self.broken, "wrong": self.wrong,

@@ -10,12 +10,13 @@ use std::{
 use tracing::level_filters::LevelFilter;
 
 use super::{
-    Exit, io_reason,
+    Exit,
     load::{self, System},
     run,
 };
 use crate::{
     config::{BindAddress, Config},
+    gateway::listening,
     lang::Outside,
 };
 
@@ -44,10 +45,9 @@ pub(super) fn demo(args: &Args) -> Result<(), Exit> {
     run::log_to_stderr(LevelFilter::WARN);
     for (port, option) in [(args.port, "--port"), (args.admin_port, "--admin-port")] {
         free(port).map_err(|error| {
-            let why = io_reason(&error);
-            Exit::line(format_args!(
-                "port {port} on 127.0.0.1: {why}. Choose another with {option}, or see who has it: ss -ltnp 'sport = {port}'"
-            ))
+            let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+            let why = listening::reason(&error, &BindAddress::Tcp(address));
+            Exit::line(format_args!("cannot listen on {address}: {why}; {option} chooses another port"))
         })?;
     }
     let origin = site::start().map_err(Exit::line)?;
@@ -130,8 +130,8 @@ Its rules are rules/demo.cfg. Ctrl-C ends it. Try in another terminal:
       one stored answer for each language: the origin says Vary
   time curl -s {site}/slow
       two seconds; once more: none
-  for i in 1 2 3 4 5 6; do curl -so /dev/null -w '%{{http_code}}\\n' {site}/flaky; done
-      the origin fails every third time; what is stored hides it
+  for i in 1 2 3 4 5 6; do curl -si {site}/flaky | grep -i ^cache-status; sleep 1.5; done
+      fresh for a second; the origin fails every third time, and what is stored hides it: fwd=stale
   cargo run --release -- purge{other} {site}/photo.jpg
       or: curl -H 'Content-Type: application/json' -d '{{\"url\":\"{site}/photo.jpg\"}}' http://{admin}/v1/purge
   curl -s http://{admin}/v1/stats

@@ -2,7 +2,7 @@
 
 mod pem;
 
-use std::{fmt, io, sync::Arc};
+use std::{fmt, io, path::Path, sync::Arc};
 
 use ahash::AHashMap;
 use rustls::{
@@ -60,6 +60,15 @@ impl TlsAcceptor {
         let sni = session.server_name().map(|name| name.to_ascii_lowercase().into());
         let h2 = session.alpn_protocol() == Some(b"h2");
         Ok((stream, Tls { sni }, h2))
+    }
+}
+
+/// What is wrong with the certificates that `path` stands for (a file, or a directory of them): a line each that
+/// begins with the file. Empty: they can be used.
+pub fn faults(path: &Path) -> Vec<String> {
+    match pem::files(path) {
+        Ok(files) => files.iter().filter_map(|file| pem::load(file).err()).collect(),
+        Err(fault) => vec![fault],
     }
 }
 

@@ -106,9 +106,11 @@ pub(super) fn named(scope: &mut Scope<'_>, name: &str, span: Span) -> Option<Arc
                 finding.help("there is no word for AND: terms that stand side by side must all hold")
             }
             _ if name.len() > 1 && (name.starts_with('{') || name.ends_with('}')) => {
-                finding.help("braces are words of their own: `{ path_beg /api/ }`")
+                finding.help("braces need spaces around them: `{ path_beg /api/ }`")
             }
-            _ if expr::is_criterion(name) => finding.help(format!("a test stands between braces: `{{ {name} … }}`")),
+            _ if expr::is_criterion(name) => {
+                finding.help(format!("a test stands between braces: write `{{ {name} … }}`"))
+            }
             _ => finding.did_you_mean(suggest::nearest(name, scope.acls.names())),
         };
         scope.report(finding);

@@ -17,6 +17,14 @@ pub fn split_cond(words: &[Word]) -> (&[Word], &[Word]) {
     words.split_at_checked(at).unwrap_or((words, &[]))
 }
 
+/// A condition whose `if` was forgotten: `None`, and that is said.
+pub(super) fn without_if(scope: &mut Scope<'_>, words: &[Word], condition: &[Word]) -> Option<()> {
+    let Some(brace) = words.iter().find(|word| word.is("{")).filter(|_| condition.is_empty()) else { return Some(()) };
+    let finding = Diagnostic::error(codes::CONDITION_SHAPE, brace.span, "a condition needs `if` or `unless` before it");
+    scope.report(finding.help("write `if { … }`"));
+    None
+}
+
 /// The condition that the words are: none, or `if` or `unless` and terms.
 pub fn cond(scope: &mut Scope<'_>, words: &[Word], phase: Phase) -> Option<Option<Cond>> {
     let Some((keyword, terms)) = words.split_first() else { return Some(None) };

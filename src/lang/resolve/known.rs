@@ -95,18 +95,18 @@ const ACTIONS: &str = "add-acl add-header add-headers-bin allow auth cache-store
 const ALIASES: &str = "B CC CS H HM HP HPO HQ HU HV ID OG ST T TR Ta Tc Td Th Ti Tl Tq Tr Ts Tt Tu Tw U ac b bc bi bp bq ci cp f fc fi \
      fp ft hr hrl hs hsl lc ms o pid r rc rt s sc si sp sq sslc sslv t tr trg trl ts tsc";
 
-/// The fetches.
-pub(super) fn fetches() -> impl Iterator<Item = &'static str> {
+/// The fetches, those with a row included.
+pub fn fetches() -> impl Iterator<Item = &'static str> {
     FETCHES.split(' ')
 }
 
-/// The converters.
-pub(super) fn converters() -> impl Iterator<Item = &'static str> {
+/// The converters, those with a row included.
+pub fn converters() -> impl Iterator<Item = &'static str> {
     CONVERTERS.split(' ')
 }
 
-/// The actions.
-pub(super) fn actions() -> impl Iterator<Item = &'static str> {
+/// The actions, those with a row included.
+pub fn actions() -> impl Iterator<Item = &'static str> {
     ACTIONS.split(' ')
 }
 

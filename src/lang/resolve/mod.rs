@@ -26,10 +26,16 @@ pub use self::{
     cond::{cond, split_cond},
     expr::expr,
     format::format,
+    known::{actions as known_actions, converters as known_converters, fetches as known_fetches},
     vars::VarNames,
 };
 
-use super::{Outside, ast::Word, diag::Diagnostic, source::Span};
+use super::{
+    Outside,
+    ast::Word,
+    diag::{AROUND, Diagnostic},
+    source::Span,
+};
 
 /// What words are resolved in.
 pub struct Scope<'a> {
@@ -63,8 +69,7 @@ impl Scope<'_> {
         let finding = if self.lenient {
             Diagnostic::warning(code, span, message).help("the line is left out")
         } else {
-            Diagnostic::error(code, span, message)
-                .help("it changes what happens to traffic, so it is not skipped silently")
+            Diagnostic::error(code, span, message).help(AROUND)
         };
         self.report(finding);
     }

@@ -73,6 +73,15 @@ pub(super) fn read(loader: &mut Loader<'_>, word: &Word, range: Range<usize>, wi
         loader.refuse(family, span, "write an IP address with a port, or the path of a unix socket");
         return None;
     }
+    if let Some((scheme, rest)) = text.split_once("://") {
+        let found = Diagnostic::error(code::BAD_ADDRESS, span, format!("`{text}` is a URL; an address stands here"));
+        let address = rest.split('/').next().unwrap_or_default();
+        loader.report(match scheme {
+            "https" => found.help(format!("leave out `https://`: `{address}`; TLS to servers is not built yet")),
+            _ => found.help(format!("leave out `{scheme}://`: `{address}`")),
+        });
+        return None;
+    }
     let found = FAMILIES.iter().find_map(|(name, family)| Some((*family, text.strip_prefix(name)?)));
     let (family, rest) = found.unwrap_or((Family::Any, text));
     if family == Family::Unix || (family == Family::Any && rest.starts_with('/')) {
@@ -90,9 +99,11 @@ pub(super) fn read(loader: &mut Loader<'_>, word: &Word, range: Range<usize>, wi
         return None;
     };
     let Some(ports) = ports(port) else {
-        loader.report(
-            Diagnostic::error(code::BAD_ADDRESS, span, format!("`{port}` is no port")).help("ports go from 0 to 65535"),
-        );
+        let help = match port.strip_suffix(';').is_some_and(|port| ports(port).is_some()) {
+            true => "leave out the `;`: a statement ends with its line",
+            false => "ports go from 0 to 65535",
+        };
+        loader.report(Diagnostic::error(code::BAD_ADDRESS, span, format!("`{port}` is no port")).help(help));
         return None;
     };
     let addresses = hosts(loader, host, *ports.start(), family, span, wildcard)?;

@@ -15,6 +15,8 @@ use crate::{
 #[derive(Default)]
 pub(in crate::lang) struct AdminDraft {
     binds: Vec<(BindAddress, Span)>,
+    /// `bind` is there, read or not.
+    has_bind: bool,
     token: Option<String>,
     /// `token-file` is there, read or not.
     has_token: bool,
@@ -46,7 +48,7 @@ pub(super) fn sections<'s>(loader: &mut Loader<'_>, heads: impl Iterator<Item = 
         }
     }
     let Some(span) = last else { return };
-    if made.binds.is_empty() {
+    if !made.has_bind {
         loader.report(
             Diagnostic::error(code::NO_BIND, span, "the `admin` section listens nowhere")
                 .help("add a line such as `bind 127.0.0.1:9180`"),
@@ -74,6 +76,7 @@ const fn is_private(address: &BindAddress) -> bool {
 
 /// `bind ADDRESS`.
 fn bind_line(loader: &mut Loader<'_>, made: &mut AdminDraft, mut args: Args<'_>) {
+    made.has_bind = true;
     let Some(word) = loader.need(&mut args, "an address such as `127.0.0.1:9180`") else { return };
     if !args.rest().is_empty() {
         loader.nothing_more(&args);

@@ -84,7 +84,8 @@ impl Loader<'_> {
     pub(super) fn time(&mut self, word: &Word, unit: TimeUnit) -> Option<Duration> {
         let time = unit::time(&word.text, unit);
         if time.is_none() {
-            let message = format!("`{}` is no time", word.lossy());
+            let what = if unit::is_too_large(&word.text, unit::TIMES) { "too long a time" } else { "no time" };
+            let message = format!("`{}` is {what}", word.lossy());
             self.report(
                 Diagnostic::error(code::BAD_VALUE, word.span, message)
                     .help("write a whole number and one of us, ms, s, m, h, d, such as `30s`"),
@@ -97,7 +98,8 @@ impl Loader<'_> {
     pub(super) fn size(&mut self, word: &Word) -> Option<u64> {
         let size = unit::size(&word.text);
         if size.is_none() {
-            let message = format!("`{}` is no size", word.lossy());
+            let what = if unit::is_too_large(&word.text, unit::SIZES) { "too large a size" } else { "no size" };
+            let message = format!("`{}` is {what}", word.lossy());
             self.report(
                 Diagnostic::error(code::BAD_VALUE, word.span, message)
                     .help("write a whole number and one of k, m, g, such as `512m`"),

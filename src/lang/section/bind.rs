@@ -106,10 +106,14 @@ pub(in crate::lang) fn default_crt(loader: &mut Loader<'_>, made: &mut BindDraft
     made.defaults.extend(values.iter().map(|path| certificate(loader, path)));
 }
 
-fn certificate(loader: &Loader<'_>, path: &Word) -> PathBuf {
-    let path = PathBuf::from(path.lossy().into_owned());
+fn certificate(loader: &mut Loader<'_>, word: &Word) -> PathBuf {
+    let path = PathBuf::from(word.lossy().into_owned());
     // `join` leaves an absolute path as it is.
-    loader.crt_base.as_ref().map_or(path.clone(), |base| base.join(path))
+    let path = loader.crt_base.as_ref().map_or(path.clone(), |base| base.join(path));
+    for fault in loader.outside.certificate_faults(&path) {
+        loader.error(code::CERTIFICATE, word.span, format!("the certificate cannot be used: {fault}"));
+    }
+    path
 }
 
 pub(in crate::lang) fn strict_sni(_: &mut Loader<'_>, made: &mut BindDraft, word: &Word, _: &[Word]) {

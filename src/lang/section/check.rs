@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{Kind, Loader, names, proxy::Draft};
+use super::{Kind, Loader, loops, names, proxy::Draft};
 use crate::{
     config::BindAddress,
     lang::{
@@ -24,6 +24,7 @@ pub(super) fn proxies(loader: &mut Loader<'_>, drafts: &[Draft]) {
     }
     servers(loader, drafts);
     addresses(loader, drafts);
+    loops::warn(loader, drafts);
     rule_names(loader);
 }
 

@@ -10,6 +10,7 @@ pub(super) mod forward;
 pub(super) mod global;
 mod head;
 pub(super) mod log;
+mod loops;
 mod names;
 pub(super) mod nuster;
 mod params;
@@ -26,7 +27,7 @@ use super::{
     Outside,
     ast::{Line, Section, Word},
     code,
-    diag::{Diagnostic, Severity},
+    diag::{AROUND, Diagnostic, Severity},
     keyword::{self, Found, Row, Status, place},
     resolve::{Acls, Scope, VarNames},
     source::{Sources, Span},
@@ -155,9 +156,6 @@ pub(super) fn read(
     proxy::finish(&mut loader, drafts);
     (loader.config, loader.diagnostics)
 }
-
-/// The way around a word that is not built.
-const AROUND: &str = "leave it out, or load with `--lenient`, which leaves out all such words and lists them";
 
 impl Loader<'_> {
     /// Takes a finding in.

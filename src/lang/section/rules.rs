@@ -4,8 +4,9 @@ use super::{Args, Draft, Kind, Loader, store};
 use crate::{
     lang::{
         code,
-        diag::Diagnostic,
+        diag::{Diagnostic, Label},
         resolve::{self, Dialect},
+        source::Span,
     },
     policy::terms::Ttl,
     rule::Phase,
@@ -79,16 +80,28 @@ pub(in crate::lang) fn redirect(loader: &mut Loader<'_>, draft: &mut Draft, args
     }
 }
 
-fn warn_of_order(loader: &mut Loader<'_>, args: &Args<'_>, later: Option<crate::lang::source::Span>) {
-    if let Some(later) = later {
-        let message = format!("this `{}` runs before the line above that seems to come first", args.name());
-        loader.report(
-            Diagnostic::warning(code::ORDER, args.keyword(), message)
-                .label(later, "this runs later")
-                .help("the order is: `http-request`, `redirect`, `use_backend`; write them so"),
-        );
+/// Said once for each line that runs later; further lines that run before it become labels.
+fn warn_of_order(loader: &mut Loader<'_>, args: &Args<'_>, later: Option<Span>) {
+    let Some(later) = later else { return };
+    let about =
+        |found: &&mut Diagnostic| found.code == code::ORDER && found.labels.iter().any(|label| label.span == later);
+    if let Some(found) = loader.diagnostics.iter_mut().rev().find(about) {
+        let labels = found.labels.len();
+        if labels < MOST_LABELS {
+            found.labels.push(Label { span: args.keyword(), text: "and this one".to_owned() });
+        }
+        return;
     }
+    let message = format!("this `{}` runs before the line above that seems to come first", args.name());
+    loader.report(
+        Diagnostic::warning(code::ORDER, args.keyword(), message)
+            .label(later, "this runs later")
+            .help("the order is: `http-request`, `redirect`, `use_backend`; write them so"),
+    );
 }
+
+/// Places that one finding about the order shows.
+const MOST_LABELS: usize = 8;
 
 fn refused_in_anonymous(loader: &mut Loader<'_>, draft: &Draft, args: &Args<'_>) -> bool {
     if draft.is_anonymous() {

@@ -22,13 +22,16 @@ pub(super) const VARIANTS: usize = 32;
 /// The budget of a store that says none, and of the one that is made when there is none.
 const MEMORY: u64 = 64 << 20;
 
+/// Smaller budgets are a slip of the pen.
+const SMALLEST: u64 = 1 << 20;
+
 /// The name of the store that is made when there is none.
 const DEFAULT: &str = "default";
 
 /// A store being put together.
 #[derive(Default)]
 pub(in crate::lang) struct StoreDraft {
-    memory: Option<u64>,
+    memory: Option<(u64, Span)>,
     max_object_size: Option<(u64, Span)>,
     max_variants: Option<usize>,
     max_age: Option<Duration>,
@@ -64,7 +67,10 @@ pub(super) fn section(loader: &mut Loader<'_>, head: &Head<'_>) {
             Status::Refused(hint) => loader.refuse(name, args.keyword(), hint),
         }
     }
-    let memory = made.memory.unwrap_or(MEMORY);
+    let memory = made.memory.map_or(MEMORY, |(memory, span)| {
+        judge(loader, memory, span);
+        memory
+    });
     if let Some((size, span)) = made.max_object_size.filter(|(size, _)| *size > memory) {
         let message = format!("an object of {size} bytes does not fit into {memory} bytes");
         loader.report(Diagnostic::warning(code::OVERRIDDEN, span, message));
@@ -90,16 +96,32 @@ pub(super) fn section(loader: &mut Loader<'_>, head: &Head<'_>) {
 fn memory(loader: &mut Loader<'_>, made: &mut StoreDraft, mut args: Args<'_>) {
     let Some(word) = loader.need(&mut args, "a size such as `512m`") else { return };
     loader.nothing_more(&args);
-    made.memory = loader.size(word);
-    if made.memory == Some(0) {
+    let size = loader.size(word);
+    if size == Some(0) {
         loader.error(code::BAD_VALUE, word.span, "a store of no bytes keeps nothing");
+    }
+    made.memory = size.map(|size| (size, word.span));
+}
+
+/// A budget that cannot be meant.
+fn judge(loader: &mut Loader<'_>, memory: u64, span: Span) {
+    if (1..SMALLEST).contains(&memory) {
+        let message = format!("{memory} bytes hold next to nothing: each object takes some hundred beside its own");
+        let finding = Diagnostic::warning(code::STORE_SIZE, span, message);
+        loader.report(finding.help("without a suffix a size is in bytes; write it as `256m`"));
+    }
+    if let Some(machine) = loader.outside.memory().filter(|machine| memory > *machine) {
+        let message = format!("this is more than the {} MiB of memory that this machine has", machine >> 20);
+        let finding = Diagnostic::warning(code::STORE_SIZE, span, message);
+        loader.report(finding.help("what does not fit is swapped out, or the process is killed; write less"));
     }
 }
 
 /// `total-max-size MEGABYTES`, HAProxy's word.
 fn total_max_size(loader: &mut Loader<'_>, made: &mut StoreDraft, args: Args<'_>) {
+    let span = args.peek().map_or(args.keyword(), |word| word.span);
     let megabytes = loader.only_number(args, 1..=1 << 20).and_then(|size| u64::try_from(size).ok());
-    made.memory = megabytes.map(|size| size << 20).or(made.memory);
+    made.memory = megabytes.map(|size| (size << 20, span)).or(made.memory);
 }
 
 /// `max-object-size SIZE`.

@@ -94,25 +94,17 @@ pub fn rule(scope: &mut Scope<'_>, phase: Phase, words: &[Word], line: &Line) ->
         scope.error(codes::ACTION_SHAPE, span, format!("`{}` needs an action", phase.keyword()));
         return None;
     };
-    without_if(scope, rest, condition)?;
+    cond::without_if(scope, rest, condition)?;
     let made = read(scope, phase, action, rest);
     let cond = cond(scope, condition, phase);
     let rule = Rule { action: made?, cond: cond? };
     fit_to_store(scope, phase, &rule, action.span).then_some(rule)
 }
 
-/// A condition whose `if` was forgotten: `None`, and that is said.
-fn without_if(scope: &mut Scope<'_>, words: &[Word], condition: &[Word]) -> Option<()> {
-    let Some(brace) = words.iter().find(|word| word.is("{")).filter(|_| condition.is_empty()) else { return Some(()) };
-    let finding = Diagnostic::error(codes::CONDITION_SHAPE, brace.span, "a condition needs `if` or `unless` before it");
-    scope.report(finding.help("write `if { … }`"));
-    None
-}
-
 /// The rule that the words behind a plain `redirect` are: as `http-request redirect`, with text in place of formats.
 pub fn redirect_line(scope: &mut Scope<'_>, words: &[Word], line: &Line) -> Option<Rule> {
     let (head, condition) = split_cond(words);
-    without_if(scope, head, condition)?;
+    cond::without_if(scope, head, condition)?;
     let made = redirect::literal(scope, head, line);
     let cond = cond(scope, condition, Phase::Request);
     Some(Rule { action: made?, cond: cond? })

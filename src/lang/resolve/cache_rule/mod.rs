@@ -75,6 +75,7 @@ pub fn cache_rule(
         scope.error(codes::BAD_RULE_NAME, name.span, message);
         return None;
     }
+    cond::without_if(scope, params, condition)?;
     let mut draft = Draft::new(dialect);
     let fine = rule_name(scope, name) & draft.read(scope, params);
     let cond = cond(scope, condition, Phase::Caching);

@@ -85,10 +85,22 @@ impl Draft {
                 found?
             }
             [first, ..] if first.text.contains(&b'=') => Ttl::PerStatus(self.per_status(scope, values, HELP)?),
+            [number, unit, ..] if in_two_words(number, unit) => {
+                let message = format!("`{} {}`: number and unit are one word", number.lossy(), unit.lossy());
+                let finding = Diagnostic::error(codes::BAD_PARAMETER, number.span.to(unit.span), message);
+                let letter = unit.lossy().to_ascii_lowercase().chars().next().unwrap_or('s');
+                scope.report(finding.help(format!("write `{}{letter}`", number.lossy())));
+                return None;
+            }
             _ => {
                 let word = values.only(scope)?;
                 let Some(time) = seconds(&word.lossy()) else {
-                    values.wrong(scope, word, HELP);
+                    let long = unit::is_too_large(&word.text, unit::TIMES);
+                    values.wrong(
+                        scope,
+                        word,
+                        if long { "it is too long: 2^31 - 1 seconds are the most" } else { HELP },
+                    );
                     return None;
                 };
                 Ttl::Fixed(self.lifetime(scope, word, time))
@@ -220,6 +232,14 @@ impl Draft {
         }
         Some(())
     }
+}
+
+/// `1 day`, `30 s`.
+fn in_two_words(number: &Word, unit: &Word) -> bool {
+    const UNITS: [&str; 5] = ["second", "minute", "min", "hour", "day"];
+    let name = unit.lossy().to_ascii_lowercase();
+    let known = unit::TIMES.contains(&&*name) || UNITS.contains(&name.strip_suffix('s').unwrap_or(&name));
+    known && !name.ends_with("us") && name != "ms" && unit::number(&number.text).is_some()
 }
 
 /// `MIN..MAX`, one of them may be missing.
