@@ -19,6 +19,7 @@ use clap::{
 };
 
 use self::load::Files;
+use crate::lang::in_words;
 
 /// An HTTP cache gateway steered by rules.
 #[derive(Debug, Parser)]
@@ -122,7 +123,7 @@ fn io_reason(error: &io::Error) -> String {
         io::ErrorKind::PermissionDenied => "not permitted".to_owned(),
         io::ErrorKind::NotFound => "there is no such file".to_owned(),
         io::ErrorKind::ConnectionRefused => "nobody listens there".to_owned(),
-        _ => error.to_string(),
+        _ => in_words(error),
     }
 }
 

@@ -5,6 +5,7 @@ use pingora::{Error, ErrorSource, ErrorType};
 
 use crate::{
     cache::fill::{Failure, FailureKind},
+    lang::in_words,
     message::{Response, reason},
     metrics::Outcome,
     rule::Answer,
@@ -78,7 +79,7 @@ pub fn of_connection(error: &Error) -> String {
         match (next.downcast_ref::<Box<Error>>(), next.downcast_ref::<Error>()) {
             (Some(inner), _) => (kind, cause) = (inner.etype(), inner.cause.as_deref().map(|cause| cause as _)),
             (None, Some(inner)) => (kind, cause) = (inner.etype(), inner.cause.as_deref().map(|cause| cause as _)),
-            (None, None) => return next.to_string(),
+            (None, None) => return in_words(next),
         }
     }
     match kind {

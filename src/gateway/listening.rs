@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crate::config::BindAddress;
+use crate::{config::BindAddress, lang::in_words};
 
 /// What `error` means for whoever wanted to listen on `address`; one line.
 pub fn reason(error: &io::Error, address: &BindAddress) -> String {
@@ -22,7 +22,7 @@ pub fn reason(error: &io::Error, address: &BindAddress) -> String {
         }
         (io::ErrorKind::NotFound, BindAddress::Unix(_)) => "its directory does not exist".to_owned(),
         (io::ErrorKind::AddrNotAvailable, BindAddress::Tcp(_)) => "this machine has no such address".to_owned(),
-        _ => error.to_string(),
+        _ => in_words(error),
     }
 }
 

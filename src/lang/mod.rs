@@ -22,7 +22,7 @@ mod tests;
 pub mod unit;
 mod words;
 
-use std::{collections::HashSet, io, net::SocketAddr, path::Path};
+use std::{collections::HashSet, fmt, io, net::SocketAddr, path::Path};
 
 use crate::config::Config;
 pub use reference::reference;
@@ -55,6 +55,15 @@ pub trait Outside {
         let _ = path;
         Vec::new()
     }
+}
+
+/// An error of the system as people read it in a sentence: `connection refused`, without its number.
+pub fn in_words(error: &(impl fmt::Display + ?Sized)) -> String {
+    let text = error.to_string();
+    let text = text.split(" (os error").next().unwrap_or_default();
+    let mut characters = text.chars();
+    let first = characters.next().map(|first| first.to_ascii_lowercase());
+    first.into_iter().chain(characters).collect()
 }
 
 /// The outcome of loading.

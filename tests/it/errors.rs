@@ -196,3 +196,37 @@ fn a_data_listener_does_not_show_the_admin_api() {
     let mut admin = Client::connect(gateway.admin());
     assert_eq!(admin.request("GET", "/healthz", "Host: 127.0.0.1", b"").status, 200);
 }
+
+#[test]
+fn a_server_that_cannot_be_reached_reads_alike_with_and_without_the_cache() {
+    let nobody = free_port();
+    let gateway = Gateway::start(&site(nobody, RULE));
+    let line = format!("server {nobody}: connection refused backend=\"origin\" kind=\"connect\"");
+    for (count, (method, body)) in [("GET", ""), ("POST", "x"), ("DELETE", "")].into_iter().enumerate() {
+        assert_eq!(gateway.client().request(method, "/a", "", body.as_bytes()).status, 503, "{method}");
+        let said = || gateway.stderr().matches(&line).count();
+        crate::harness::eventually("the error is in the log", || said() > count);
+        assert_eq!(said(), count + 1, "{method}: {}", gateway.stderr());
+    }
+    assert!(!gateway.stderr().contains("BasicPeer"), "{}", gateway.stderr());
+}
+
+#[test]
+fn every_broken_certificate_is_a_finding_with_its_place() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("empty.pem"), "").unwrap();
+    let rules = "frontend web\n    bind 127.0.0.1:0 ssl crt missing.pem crt empty.pem\n    mod http\n    \
+                 http-request return status 200\n";
+    std::fs::write(dir.path().join("site.cfg"), rules).unwrap();
+    let output = crate::harness::gateway::run_in(dir.path(), &["check", "-f", "site.cfg"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    for place in [
+        "missing.pem: no such file or directory\n --> site.cfg:2:30",
+        "empty.pem: this file is empty\n --> site.cfg:2:46",
+        "--> site.cfg:3:5",
+        "3 errors",
+    ] {
+        assert!(said.contains(place), "{place:?} in\n{said}");
+    }
+}

@@ -128,6 +128,7 @@ fn the_command_line_purges() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     assert!(String::from_utf8_lossy(&output.stdout).contains('1'));
     assert_eq!(hits(&gateway, &["/a", "/b"]), [false, true]);
+    gateway.wait_stderr("INFO purge of http://t.example/a: 1 matched, 1 purged");
 }
 
 #[test]

@@ -165,3 +165,19 @@ fn nothing_is_lost_while_rules_are_reloaded_again_and_again() {
     eventually("the last rules are there", || gateway.get("/hit").field("x-mark") == Some("5"));
     gateway.assert_law();
 }
+
+#[test]
+fn a_reload_by_command_says_there_and_in_the_log_how_it_ended() {
+    let origin = Origin::fixed("Cache-Control: max-age=600", "x");
+    let gateway = Gateway::start(&with_mark(&origin, "old", ""));
+    let done = gateway.reload_command(&with_mark(&origin, "new", ""));
+    assert!(done.status.success(), "{done:?}");
+    assert_eq!(String::from_utf8_lossy(&done.stdout), "configuration reloaded, 0 binds added, 0 removed\n");
+    assert_eq!(gateway.get("/a").field("x-mark"), Some("new"));
+    gateway.wait_stderr("INFO configuration reloaded");
+    let refused = gateway.reload_command(&with_mark(&origin, "bad", "nonsense here\n"));
+    assert_eq!(refused.status.code(), Some(1), "{refused:?}");
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("`nonsense`"), "{refused:?}");
+    gateway.wait_stderr("ERROR reload refused, the old configuration goes on: ");
+    assert_eq!(gateway.get("/a").field("x-mark"), Some("new"));
+}

@@ -3,10 +3,10 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    process::Output,
+    process::{Command, Output},
 };
 
-use crate::harness::{certificates::Authority, gateway::run_in};
+use crate::harness::{certificates::Authority, gateway::run_in, peers};
 
 #[test]
 fn every_rule_file_and_example_checks() {
@@ -24,6 +24,24 @@ fn every_rule_file_and_example_checks() {
         }
     }
     assert!(refused.is_empty(), "{}", refused.join("\n"));
+}
+
+/// What `examples/tls-sni.cfg` says to run first is all that it takes.
+#[test]
+fn the_tls_example_loads_after_what_it_says_to_run() {
+    let Some([bash, _]) = peers::need("what the TLS example says to run", ["bash", "openssl"]) else { return };
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/tls-sni.cfg");
+    let text = fs::read_to_string(&example).unwrap();
+    let indented = text.lines().filter_map(|line| line.strip_prefix("#     "));
+    let commands: Vec<_> = indented.collect();
+    assert!(commands.first().is_some_and(|first| first.starts_with("mkdir -p certs")), "{commands:?}");
+    let dir = tempfile::tempdir().unwrap();
+    let check = || run_in(dir.path(), &["check", "-f", example.to_str().unwrap()]);
+    assert_eq!(check().status.code(), Some(1), "without certificates");
+    let made = Command::new(bash).args(["-ec", &commands.join("\n")]).current_dir(dir.path()).output().unwrap();
+    assert!(made.status.success(), "{made:?}");
+    let checked = check();
+    assert!(checked.status.success(), "{checked:?}");
 }
 
 /// Checks a copy of `file`, beside which the certificates that it names exist.

@@ -24,6 +24,7 @@ use self::{
 use crate::{
     cache::fill::{Failure, FailureKind, Head, Piece},
     config::{ServerAddress, ServerTimeouts},
+    lang::in_words,
     message::{Fields, Framing, Request},
 };
 
@@ -282,7 +283,7 @@ impl Exchange {
     }
 
     fn broken(&self, error: &io::Error) -> Failure {
-        self.failure(FailureKind::Truncated, error)
+        self.failure(FailureKind::Truncated, in_words(error))
     }
 
     fn silent(&self) -> Failure {

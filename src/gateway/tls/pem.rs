@@ -15,6 +15,8 @@ use rustls::{
     sign::CertifiedKey,
 };
 
+use crate::lang::in_words;
+
 /// Files that HAProxy puts beside certificates; a directory's other files are certificates.
 const COMPANIONS: &[&str] = &["key", "issuer", "ocsp", "sctl"];
 
@@ -32,7 +34,7 @@ pub(super) struct Certificate {
 /// # Errors
 /// When it cannot be read, or is a directory without certificates.
 pub(super) fn files(path: &Path) -> Result<Vec<PathBuf>, String> {
-    let unreadable = |error: io::Error| named(path, error);
+    let unreadable = |error: io::Error| named(path, in_words(&error));
     if !fs::metadata(path).map_err(unreadable)?.is_dir() {
         return Ok(vec![path.to_owned()]);
     }
@@ -107,7 +109,7 @@ enum Block {
 
 /// The certificates and keys of a PEM file; blocks of other kinds (parameters, text) are passed over.
 fn blocks(file: &Path) -> Result<Vec<Block>, String> {
-    let text = fs::read(file).map_err(|error| named(file, error))?;
+    let text = fs::read(file).map_err(|error| named(file, in_words(&error)))?;
     let mut blocks = Vec::new();
     let mut rest = text.as_slice();
     let mut line = 0_usize;

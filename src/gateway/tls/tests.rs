@@ -225,7 +225,7 @@ fn a_bad_file_is_named_with_what_is_wrong() {
     write(&file, &[&one.certificate]);
     assert!(load(&bind(&[&file])).unwrap_err().contains("bad.pem.key: no certificate and no private key"));
     let missing = folder.path().join("missing.pem");
-    assert!(load(&bind(&[&missing])).unwrap_err().contains("missing.pem: No such file"));
+    assert!(load(&bind(&[&missing])).unwrap_err().contains("missing.pem: no such file"));
     let empty = TempDir::new().unwrap();
     assert!(load(&bind(&[empty.path()])).unwrap_err().contains("a directory without certificates"));
     assert!(load(&bind(&[])).unwrap_err().contains("crt FILE"));

@@ -34,6 +34,7 @@ use super::{
     Outside,
     ast::Word,
     diag::{AROUND, Diagnostic},
+    in_words,
     source::Span,
 };
 
@@ -91,7 +92,7 @@ impl Scope<'_> {
             Ok(bytes) => Some(bytes),
             Err(error) if optional.is_some() && error.kind() == std::io::ErrorKind::NotFound => Some(Vec::new()),
             Err(error) => {
-                self.error(codes::UNREADABLE_FILE, span, format!("`{path}` cannot be read: {error}"));
+                self.error(codes::UNREADABLE_FILE, span, format!("`{path}` cannot be read: {}", in_words(&error)));
                 None
             }
         }

@@ -8,7 +8,7 @@ use std::{
 };
 
 use super::Loader;
-use crate::lang::{ast::Word, code, diag::Diagnostic, source::Span};
+use crate::lang::{ast::Word, code, diag::Diagnostic, in_words, source::Span};
 
 /// An address as written.
 pub(super) enum Address {
@@ -151,7 +151,7 @@ fn hosts(
         Ok(found) if !found.is_empty() => return Some(found),
         Ok(_) => (format!("`{bare}` has no address of this family"), "write an address of the family in front of it"),
         Err(error) => (
-            format!("`{bare}` is no address and cannot be resolved: {error}"),
+            format!("`{bare}` is no address and cannot be resolved: {}", in_words(&error)),
             "names are resolved once, when the file is loaded; write an IP address to do without",
         ),
     };

@@ -6,6 +6,7 @@ use crate::{
     lang::{
         code,
         diag::Diagnostic,
+        in_words,
         keyword::{Row, Status, place::ADMIN},
         source::Span,
     },
@@ -93,7 +94,7 @@ fn token_file(loader: &mut Loader<'_>, made: &mut AdminDraft, mut args: Args<'_>
     let bytes = match loader.outside.read(&path) {
         Ok(bytes) => bytes,
         Err(error) => {
-            return loader.error(code::UNREADABLE, word.span, format!("`{path}` cannot be read: {error}"));
+            return loader.error(code::UNREADABLE, word.span, format!("`{path}` cannot be read: {}", in_words(&error)));
         }
     };
     let token = String::from_utf8(bytes).unwrap_or_default();

@@ -210,6 +210,12 @@ impl Gateway {
         self.signal(libc::SIGHUP);
     }
 
+    /// Writes the rule file anew and asks for a reload from the command line.
+    pub fn reload_command(&self, rules: &str) -> Output {
+        fs::write(&self.rules, with_front_switch(rules)).unwrap();
+        run(&["reload", "--admin", &self.admin().to_string()])
+    }
+
     /// Sends a signal.
     pub fn signal(&self, signal: libc::c_int) {
         send(self.child.id(), signal);
