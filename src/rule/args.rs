@@ -3,7 +3,8 @@
 use std::{net::IpAddr, sync::Arc};
 
 use super::{
-    converter::{map::Map, regsub::Substitution},
+    converter::{date::Clock, digest::Algorithm, map::Map, query::Path, regsub::Substitution},
+    txn::Txn,
     vars::VarId,
 };
 
@@ -37,6 +38,12 @@ pub enum ArgKind {
     Field,
     /// A decimal integer.
     Int,
+    /// A decimal integer or a variable.
+    IntOrVar,
+    /// Any text or a variable.
+    TextOrVar,
+    /// A secret, the path of a key file, or a variable.
+    Key,
     /// `true`, `false`, `1`, `0`, `on`, `off`, `yes`, `no`.
     Bool,
     /// An address.
@@ -68,10 +75,27 @@ pub enum Arg {
     Var(VarId),
     /// What is in a file.
     File(Arc<[u8]>),
+    /// A secret or the path of a key file.
+    Key(KeyText),
+    /// The digest of `digest`, `hmac` and `sha2`.
+    Digest(Algorithm),
+    /// The compiled path of `json_query`.
+    Path(Arc<Path>),
+    /// What `ltime` and `utime` made of their format.
+    Clock(Arc<Clock>),
     /// What `map` made of its file.
     Map(Arc<Map>),
     /// What `regsub` made of its arguments.
     Substitution(Arc<Substitution>),
+}
+
+/// A secret or the path of a key file.
+#[derive(Clone, Debug)]
+pub struct KeyText {
+    /// As written.
+    pub text: Box<[u8]>,
+    /// What is in the file; `None` when there is none that could be read.
+    pub file: Option<Arc<[u8]>>,
 }
 
 /// Why a row cannot work with its arguments.
@@ -124,6 +148,14 @@ impl Args {
         }
     }
 
+    /// The integer at `index`, from its variable where it is one.
+    pub fn number(&self, index: usize, txn: &Txn<'_>) -> Option<i64> {
+        match self.at(index) {
+            Arg::Var(id) => txn.vars.value(*id, txn.arena)?.int(),
+            _ => self.int(index),
+        }
+    }
+
     /// The variable at `index`.
     pub fn var(&self, index: usize) -> Option<VarId> {
         match self.at(index) {
@@ -132,9 +164,9 @@ impl Args {
         }
     }
 
-    /// The first variable among the arguments.
-    pub fn first_var(&self) -> Option<VarId> {
-        self.0.iter().find_map(|arg| match arg {
+    /// The variables among the arguments.
+    pub fn vars(&self) -> impl Iterator<Item = VarId> {
+        self.0.iter().filter_map(|arg| match arg {
             Arg::Var(id) => Some(*id),
             _ => None,
         })

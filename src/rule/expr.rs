@@ -7,7 +7,7 @@ use super::{
     phase::{Source, Stage},
     sample::{Sample, Type},
     txn::Txn,
-    vars::VarScope,
+    vars::{VarId, VarScope},
 };
 
 /// A compiled sample expression: `fetch[(args)][,converter[(args)]]*`.
@@ -50,17 +50,22 @@ impl Expr {
         self.steps.last().map_or(self.fetch.output, |step| step.row.output)
     }
 
-    /// Where the value comes from.
+    /// Where the value comes from: a variable when any of its steps reads or sets one.
     pub fn source(&self) -> Source {
-        self.fetch.source
+        if self.vars().next().is_some() { Source::Variable } else { self.fetch.source }
     }
 
     /// What must have arrived before it can be evaluated.
     pub fn stage(&self) -> Stage {
-        match self.args.first_var() {
-            Some(id) if id.scope == VarScope::Res => Stage::Response,
-            _ => self.source().stage(),
+        if self.vars().any(|id| id.scope == VarScope::Res) {
+            return Stage::Response;
         }
+        self.fetch.source.stage()
+    }
+
+    /// The variables that it reads or sets.
+    fn vars(&self) -> impl Iterator<Item = VarId> {
+        std::iter::once(&self.args).chain(self.steps.iter().map(|step| &step.args)).flat_map(Args::vars)
     }
 
     /// How it is written.

@@ -106,7 +106,7 @@ impl<'s> Sample<'s> {
         match self {
             Self::Bool(value) => Some(value),
             Self::Int(value) => Some(value != 0),
-            Self::Str(text) => leading_int(text).map(|value| value != 0),
+            Self::Str(_) => self.int().map(|value| value != 0),
             _ => None,
         }
     }
@@ -122,12 +122,15 @@ impl<'s> Sample<'s> {
         }
     }
 
-    /// As an address.
+    /// As an address. An integer gives the IPv4 address of its lower 32 bits. Behind an IPv4 address in text
+    /// anything may stand that cannot be part of it, such as a port.
     pub fn ip(self) -> Option<IpAddr> {
         match self {
             Self::Ip(address) => Some(address),
-            Self::Int(value) => Some(Ipv4Addr::from(u32::try_from(value).ok()?).into()),
-            Self::Str(text) => std::str::from_utf8(text).ok()?.parse().ok(),
+            Self::Int(value) => Some(Ipv4Addr::from(u32::try_from(value & 0xffff_ffff).ok()?).into()),
+            Self::Str(text) => {
+                leading_ip4(text).map(IpAddr::V4).or_else(|| std::str::from_utf8(text).ok()?.parse().ok())
+            }
             _ => None,
         }
     }
@@ -144,7 +147,10 @@ impl<'s> Sample<'s> {
                 }
             }
             Self::Int(value) => printed(value, arena),
-            Self::Ip(address) => printed(address, arena),
+            Self::Ip(address) => match compatible(address) {
+                Some(inner) => printed(format_args!("::{inner}"), arena),
+                None => printed(address, arena),
+            },
             Self::Bin(bytes) => bytes.split(|&byte| byte == 0).next().unwrap_or_default(),
         })
     }
@@ -176,6 +182,25 @@ pub fn leading_int(text: &[u8]) -> Option<i64> {
     Some(value)
 }
 
+/// The IPv4 address in an IPv6 address that is compatible with it (RFC 4291 §2.5.5.1), which is written so.
+fn compatible(address: IpAddr) -> Option<Ipv4Addr> {
+    let IpAddr::V6(address) = address else { return None };
+    let number = u32::try_from(u128::from(address)).ok()?;
+    (number > 0xffff).then(|| number.into())
+}
+
+/// The IPv4 address that text begins with; zeros may stand before its numbers.
+fn leading_ip4(text: &[u8]) -> Option<Ipv4Addr> {
+    let end = text.iter().position(|byte| !byte.is_ascii_digit() && *byte != b'.').unwrap_or(text.len());
+    let mut numbers = text.get(..end)?.split(|byte| *byte == b'.').map(|digits| {
+        let value = leading_int(digits)?;
+        u8::try_from(value).ok()
+    });
+    let mut next = || numbers.next().flatten();
+    let address = Ipv4Addr::new(next()?, next()?, next()?, next()?);
+    numbers.next().is_none().then_some(address)
+}
+
 fn printed(value: impl std::fmt::Display, arena: &Bump) -> &[u8] {
     let mut text = bumpalo::collections::String::new_in(arena);
     // Writing to a growing string cannot fail.
@@ -201,7 +226,13 @@ mod tests {
             (Sample::Int(0), Type::Bool, Some(Sample::Bool(false))),
             (Sample::Int(-7), Type::Str, Some(Sample::Str(b"-7"))),
             (Sample::Int(0x0a00_0001), Type::Ip, Some(Sample::Ip(v4))),
-            (Sample::Int(-1), Type::Ip, None),
+            (Sample::Int(-1), Type::Ip, Some(Sample::Ip([255; 4].into()))),
+            (Sample::Str(b"010.0.0.1:80"), Type::Ip, Some(Sample::Ip(v4))),
+            (Sample::Str(b"10.0.0.1.2"), Type::Ip, None),
+            (Sample::Str(b"10.0.0.256"), Type::Ip, None),
+            (Sample::Str(b" 12"), Type::Int, Some(Sample::Int(0))),
+            (Sample::Ip("::10.0.0.1".parse().unwrap()), Type::Str, Some(Sample::Str(b"::10.0.0.1"))),
+            (Sample::Ip("::1".parse().unwrap()), Type::Str, Some(Sample::Str(b"::1"))),
             (Sample::Ip(v4), Type::Int, Some(Sample::Int(0x0a00_0001))),
             (Sample::Ip(v6), Type::Int, None),
             (Sample::Ip(v6), Type::Str, Some(Sample::Str(b"2001:db8::1"))),

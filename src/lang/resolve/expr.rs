@@ -10,11 +10,12 @@ use crate::{
     rule::{
         Expr, Phase, Stage,
         action::target::is_token,
-        args::{Arg, ArgKind, ArgSpec, Args},
+        args::{Arg, ArgKind, ArgSpec, Args, KeyText},
         converter::{self, ConverterRow},
         expr::Step,
         fetch::{self, FetchRow},
         matcher::{Method, number::integer},
+        sample::leading_int,
     },
 };
 
@@ -165,10 +166,13 @@ fn arguments(scope: &mut Scope<'_>, word: &Word, call: &Call, name: &str, specs:
     let mut args = Vec::with_capacity(specs.len());
     for (index, spec) in specs.iter().enumerate() {
         args.push(match call.args.get(index) {
-            Some(raw) if !raw.text.is_empty() || raw.at.len() > 1 => argument(scope, word, raw, spec.kind)?,
+            Some(raw) if !raw.text.is_empty() || (raw.at.len() > 1 && spec.kind != ArgKind::Var) => {
+                argument(scope, word, raw, spec.kind)?
+            }
             _ if spec.required && spec.kind == ArgKind::Text && call.args.get(index).is_some() => Arg::Text([].into()),
             _ if spec.required && spec.kind == ArgKind::Text && empty_parentheses(call, index) => Arg::Text([].into()),
-            _ if spec.required => {
+            // A number may be left out at the end, not before another argument.
+            _ if spec.required || (spec.kind == ArgKind::Int && call.args.len() > index + 1) => {
                 let message = format!("argument {} of `{name}` is missing", index + 1);
                 scope.error(codes::MISSING_ARGUMENT, word.part(call.whole.clone()), message);
                 return None;
@@ -204,7 +208,28 @@ fn argument(scope: &mut Scope<'_>, word: &Word, raw: &RawArg, kind: ArgKind) -> 
         },
         ArgKind::Word(words) if words.contains(&&*text) => Some(Arg::Text(raw.text.as_slice().into())),
         ArgKind::Word(words) => wrong(scope, &format!("one of `{}`", words.join("`, `"))),
+        ArgKind::IntOrVar => match number(&raw.text) {
+            Some(value) => Some(Arg::Int(value)),
+            None if raw.text.first().is_some_and(u8::is_ascii_alphabetic) => {
+                vars::variable(scope, &raw.text, span).map(Arg::Var)
+            }
+            None => wrong(scope, "an integer or a variable"),
+        },
+        ArgKind::TextOrVar if vars::is_variable(&raw.text) => vars::variable(scope, &raw.text, span).map(Arg::Var),
+        ArgKind::TextOrVar => Some(Arg::Text(raw.text.as_slice().into())),
+        ArgKind::Key if vars::is_variable(&raw.text) => vars::variable(scope, &raw.text, span).map(Arg::Var),
+        ArgKind::Key => {
+            let file = scope.outside.read(&text).ok().map(Into::into);
+            Some(Arg::Key(KeyText { text: raw.text.as_slice().into(), file }))
+        }
         ArgKind::Var => vars::variable(scope, &raw.text, span).map(Arg::Var),
         ArgKind::File => scope.read_path(&text, span).map(|bytes| Arg::File(bytes.into())),
     }
+}
+
+/// A whole text that is an integer; one that does not fit becomes the nearest that does.
+fn number(text: &[u8]) -> Option<i64> {
+    let digits = text.strip_prefix(b"-").or_else(|| text.strip_prefix(b"+")).unwrap_or(text);
+    let whole = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
+    whole.then(|| leading_int(text)).flatten()
 }

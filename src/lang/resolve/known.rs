@@ -63,23 +63,18 @@ const COUNTERS: &str = "bytes_in_rate bytes_out_rate clr_gpc clr_gpc0 clr_gpc1 c
      tracked trackers updt_conn_cnt";
 
 /// Converters (HAProxy manual §7.3.1).
-const CONVERTERS: &str = "51d.single add add_item aes_cbc_dec aes_cbc_enc aes_gcm_dec aes_gcm_enc and b64dec base2 base64 be2dec be2hex \
-     bool bytes capture-req capture-res concat cpl crc32 crc32c cut_crlf da-csv-conv date debug digest div djb2 \
-     eth.data eth.dst eth.hdr eth.proto eth.src eth.vlan even fe_exists field fix_is_valid fix_tag_value has_ctl hex \
-     hex2i hmac host_only htonl http_date iif in_table ip.data ip.df ip.dst ip.fp ip.hdr ip.proto ip.src ip.tos \
-     ip.ttl ip.ver ipmask json json_query jwt_decrypt_cert jwt_decrypt_jwk jwt_decrypt_secret jwt_header_query \
-     jwt_payload_query jwt_verify jwt_verify_cert language le2dec length lower ltime ltrim map_key map_regm mod \
-     mqtt_field_value mqtt_is_valid ms_ltime ms_utime mul nbsrv neg not odd or param port_only protobuf regsub \
-     reverse reverse_dom rfc7239_field rfc7239_is_valid rfc7239_n2nn rfc7239_n2np rfc7239_nn rfc7239_np rtrim sdbm \
-     secure_memcmp set-var sha1 sha2 srv_is_up srv_queue strcmp sub table_bytes_in_rate table_bytes_out_rate \
-     table_clr_gpc table_clr_gpc0 table_clr_gpc1 table_conn_cnt table_conn_cur table_conn_rate table_expire \
-     table_glitch_cnt table_glitch_rate table_gpc table_gpc0 table_gpc0_rate table_gpc1 table_gpc1_rate \
-     table_gpc_rate table_gpt table_gpt0 table_http_err_cnt table_http_err_rate table_http_fail_cnt \
-     table_http_fail_rate table_http_req_cnt table_http_req_rate table_idle table_inc_gpc table_inc_gpc0 \
-     table_inc_gpc1 table_kbytes_in table_kbytes_out table_server_id table_sess_cnt table_sess_rate table_trackers \
-     tcp.dst tcp.flags tcp.options.mss tcp.options.sack tcp.options.tsopt tcp.options.tsval tcp.options.wscale \
-     tcp.options.wsopt tcp.options_list tcp.seq tcp.src tcp.win ub64dec ub64enc ungrpc unset-var upper url_dec \
-     url_enc us_ltime us_utime utime when word wt6 x509_v_err_str xor xxh3 xxh32 xxh64";
+const CONVERTERS: &str = "51d.single aes_cbc_dec aes_cbc_enc aes_gcm_dec aes_gcm_enc capture-req capture-res da-csv-conv debug \
+     eth.data eth.dst eth.hdr eth.proto eth.src eth.vlan fe_exists fix_is_valid fix_tag_value in_table ip.data \
+     ip.df ip.dst ip.fp ip.hdr ip.proto ip.src ip.tos ip.ttl ip.ver jwt_decrypt_cert jwt_decrypt_jwk \
+     jwt_decrypt_secret jwt_verify_cert map_key map_regm mqtt_field_value mqtt_is_valid nbsrv protobuf srv_is_up \
+     srv_queue table_bytes_in_rate table_bytes_out_rate table_clr_gpc table_clr_gpc0 table_clr_gpc1 \
+     table_conn_cnt table_conn_cur table_conn_rate table_expire table_glitch_cnt table_glitch_rate table_gpc \
+     table_gpc0 table_gpc0_rate table_gpc1 table_gpc1_rate table_gpc_rate table_gpt table_gpt0 table_http_err_cnt \
+     table_http_err_rate table_http_fail_cnt table_http_fail_rate table_http_req_cnt table_http_req_rate \
+     table_idle table_inc_gpc table_inc_gpc0 table_inc_gpc1 table_kbytes_in table_kbytes_out table_server_id \
+     table_sess_cnt table_sess_rate table_trackers tcp.dst tcp.flags tcp.options.mss tcp.options.sack \
+     tcp.options.tsopt tcp.options.tsval tcp.options.wscale tcp.options.wsopt tcp.options_list tcp.seq tcp.src \
+     tcp.win ungrpc when x509_v_err_str";
 
 /// Actions of any phase (HAProxy manual §4.3, §4.4). What follows a `(` or a number is not part of a name.
 const ACTIONS: &str = "add-acl add-header add-headers-bin allow auth cache-store cache-use capture del-acl del-header del-headers-bin \

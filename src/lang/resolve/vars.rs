@@ -22,6 +22,13 @@ impl VarNames {
 /// Scopes of HAProxy's that are not built.
 const UNBUILT: &[&str] = &["proc", "check", "psess", "ptxn", "preq", "pres"];
 
+/// Whether a text that may be either is a variable: it begins with a scope.
+pub(super) fn is_variable(text: &[u8]) -> bool {
+    let scope = text.split(|byte| *byte == b'.').next().filter(|scope| scope.len() < text.len());
+    let built = VarScope::ALL.iter().map(|(word, _)| *word);
+    scope.is_some_and(|scope| built.chain(UNBUILT.iter().copied()).any(|word| word.as_bytes() == scope))
+}
+
 /// The variable called `text`, which stands at `span`.
 pub(super) fn variable(scope: &mut Scope<'_>, text: &[u8], span: Span) -> Option<VarId> {
     let text = String::from_utf8_lossy(text);

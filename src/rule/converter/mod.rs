@@ -1,10 +1,22 @@
 //! Steps on a sample: one row a converter (HAProxy manual §7.3.1).
 
-mod case;
+mod address;
+mod coding;
+pub mod date;
+pub mod digest;
+mod forwarded;
+mod hash;
+mod json;
+mod language;
 pub mod map;
+mod number;
 mod piece;
+pub mod query;
 pub mod regsub;
-mod url;
+mod strftime;
+mod text;
+mod token;
+mod variable;
 
 use std::fmt;
 
@@ -48,7 +60,26 @@ impl fmt::Debug for ConverterRow {
 
 /// Every row.
 pub fn rows() -> impl Iterator<Item = &'static ConverterRow> {
-    [case::ROWS, piece::ROWS, regsub::ROWS, url::ROWS, map::ROWS].into_iter().flatten()
+    [
+        number::ROWS,
+        address::ROWS,
+        text::ROWS,
+        piece::ROWS,
+        regsub::ROWS,
+        language::ROWS,
+        variable::ROWS,
+        hash::ROWS,
+        digest::ROWS,
+        coding::ROWS,
+        json::ROWS,
+        query::ROWS,
+        token::ROWS,
+        date::ROWS,
+        forwarded::ROWS,
+        map::ROWS,
+    ]
+    .into_iter()
+    .flatten()
 }
 
 /// The converter called `name`.
@@ -70,6 +101,14 @@ const TEXT: ConverterRow = ConverterRow {
 fn text(sample: Sample<'_>) -> Option<&[u8]> {
     match sample {
         Sample::Str(text) => Some(text),
+        _ => None,
+    }
+}
+
+/// The bytes of a sample that has been cast to [`Type::Bin`].
+fn bytes(sample: Sample<'_>) -> Option<&[u8]> {
+    match sample {
+        Sample::Bin(bytes) => Some(bytes),
         _ => None,
     }
 }

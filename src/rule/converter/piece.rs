@@ -13,6 +13,11 @@ const PIECE: ConverterRow = ConverterRow {
             message: "the index 0 names nothing".to_owned(),
             help: "count from 1, or from -1 at the end".to_owned(),
         }),
+        _ if matches!(args.get(1), Some(Arg::Text(text)) if text.is_empty()) => Err(ArgFault {
+            arg: 1,
+            message: "there are no delimiters".to_owned(),
+            help: "name the bytes that separate, quoted where they are `,` or `)`".to_owned(),
+        }),
         _ => Ok(args),
     },
     ..TEXT

@@ -13,13 +13,11 @@ use crate::rule::{
 
 pub(super) const ROWS: &[ConverterRow] = &[ConverterRow {
     names: &["regsub"],
-    args: &[ArgSpec::need(ArgKind::Text), ArgSpec::need(ArgKind::Text), ArgSpec::may(ArgKind::Word(FLAGS))],
+    args: &[ArgSpec::need(ArgKind::Text), ArgSpec::need(ArgKind::Text), ArgSpec::may(ArgKind::Text)],
     prepare,
     apply: substitute,
     ..TEXT
 }];
-
-const FLAGS: &[&str] = &["g", "i", "gi", "ig"];
 
 /// A compiled substitution.
 #[derive(Clone, Debug)]
@@ -35,6 +33,13 @@ pub struct Substitution {
 fn prepare(args: Vec<Arg>) -> Result<Vec<Arg>, ArgFault> {
     let args = Args::new(args);
     let flags = args.text(2).unwrap_or_default();
+    let fault = |arg: usize, message: String, help: &str| ArgFault { arg, message, help: help.to_owned() };
+    if let Some(flag) = flags.iter().find(|flag| !b"gi".contains(flag)) {
+        return Err(fault(2, format!("unknown flag `{}`", char::from(*flag)), "flags are `g` and `i`"));
+    }
+    if args.text(0).is_none_or(<[u8]>::is_empty) {
+        return Err(fault(0, "the expression is empty".to_owned(), "write what is to be replaced"));
+    }
     let regex = pattern::regex(args.text(0).unwrap_or_default(), flags.contains(&b'i')).map_err(|fault| ArgFault {
         arg: 0,
         message: fault.message,

@@ -3,6 +3,7 @@
 mod actions;
 mod caching;
 mod conditions;
+mod converted;
 mod findings;
 mod samples;
 

@@ -1,0 +1,96 @@
+//! Conversions whose results are HAProxy's own: `tests/fixtures/converters` (a black-box test asks the real one).
+//!
+//! A file has converters at the start of a line and under them `"input" = "output"`, percent-encoded; `-` is no
+//! value, `refused` an error at load. `later.txt` has what HAProxy 2.6 does not know: there the manuals of later
+//! versions say what comes out.
+
+use std::{fs, path::PathBuf};
+
+use super::{Bench, Exchange, line};
+use crate::{
+    lang::{resolve::expr, testing::Desk},
+    rule::Phase,
+};
+
+fn folder() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/converters")
+}
+
+fn read(name: &str) -> String {
+    fs::read_to_string(folder().join(name)).unwrap()
+}
+
+fn bench() -> Bench {
+    let mut desk = Desk::new();
+    for key in ["rsa", "ec", "ec384", "none"] {
+        let path = format!("keys/{key}.pub");
+        desk = desk.with_file(&path, &read(&path));
+    }
+    Bench { desk, ..Bench::default() }
+}
+
+/// What comes out of `converters` for the header field `X: input`, as the files write it.
+fn converted(bench: &mut Bench, variables: &str, converters: &str, input: &str) -> String {
+    let mut exchange = Exchange::new("GET", "/", &[("X", input)]);
+    for set in variables.lines().filter(|line| !line.starts_with('#')) {
+        let (name, value) = set.split_once(' ').unwrap();
+        let rule = bench.rule(Phase::Request, &format!("set-var(txn.{name}) '{value}'")).unwrap();
+        exchange.with(|txn| crate::rule::RuleSet { rules: vec![rule] }.run(txn));
+    }
+    let line = line(&format!("'req.fhdr(x),url_dec,{converters}'"));
+    bench.found.clear();
+    let Some(expr) = expr(&mut bench.scope(), &line.words[0], Phase::Request) else { return "refused".to_owned() };
+    bench.clean();
+    exchange.with(|txn| match expr.eval(txn).and_then(|sample| sample.text(txn.arena)) {
+        None => "-".to_owned(),
+        Some(text) => format!("\"{}\"", encoded(text)),
+    })
+}
+
+fn encoded(text: &[u8]) -> String {
+    let plain = |byte: u8| (b' '..0x7f).contains(&byte) && !matches!(byte, b'"' | b'%');
+    let shown = |byte: &u8| if plain(*byte) { char::from(*byte).to_string() } else { format!("%{byte:02x}") };
+    text.iter().map(shown).collect()
+}
+
+/// Local times are those of the machine; they are written for one that lives in UTC.
+fn in_utc() -> bool {
+    let zone = jiff::tz::TimeZone::system();
+    let offset = |second| zone.to_offset(jiff::Timestamp::from_second(second).unwrap()).seconds();
+    [0, 784_111_777, 1_751_000_000].into_iter().all(|second| offset(second) == 0)
+}
+
+/// Every line of a file that comes out differently.
+fn differing(name: &str) -> Vec<String> {
+    let (variables, mut bench) = (read("variables.txt"), bench());
+    let (mut converters, mut differing) = (String::new(), Vec::new());
+    for text in read(name).lines().filter(|text| !text.starts_with('#') && !text.is_empty()) {
+        let Some(case) = text.strip_prefix("    ") else {
+            converters = text.to_owned();
+            continue;
+        };
+        if converters.contains("ltime") && !in_utc() {
+            continue;
+        }
+        let (input, expected) = match case.strip_prefix('"') {
+            Some(case) => case.split_once("\" = ").unwrap_or_else(|| panic!("{name}: {case}")),
+            None => ("1", case),
+        };
+        let found = converted(&mut bench, &variables, &converters, input);
+        if found != expected {
+            differing.push(format!("{name}: {converters}: \"{input}\" gives {found}, not {expected}"));
+        }
+    }
+    differing
+}
+
+#[test]
+fn converters_give_what_haproxy_gives() {
+    let mut files: Vec<_> = fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    files.sort();
+    let names = files.iter().map(|name| name.to_str().unwrap());
+    let names: Vec<_> = names.filter(|name| name.ends_with(".txt") && *name != "variables.txt").collect();
+    assert!(names.len() > 7, "{names:?}");
+    let differing: Vec<_> = names.into_iter().flat_map(differing).collect();
+    assert!(differing.is_empty(), "{} differ:\n{}", differing.len(), differing.join("\n"));
+}
