@@ -124,11 +124,35 @@ fn rules_that_read_a_client_are_told_apart() {
         ("set-header A %[src]", false),
         ("set-header A %[req.hdr(origin)]", false),
         ("set-header A %[var(txn.x)]", false),
+        ("set-header A %[res.hdr(b),upper,base64]", true),
+        ("set-header A %[res.hdr(b),concat(-,txn.x)]", false),
+        ("set-header A %[status,add(txn.x)]", false),
+        ("set-header A %[res.hdr(b),set-var(txn.x)]", false),
         ("set-header A b if { path /x }", false),
         ("set-var(txn.a) status", false),
     ] {
         assert_eq!(bench.rules(Phase::Response, &[text]).reads_only_response(), expected, "{text}");
     }
+}
+
+/// What a converter sets is there for the rules and conditions that follow, and in one condition after another.
+#[test]
+fn converters_set_variables_for_later_rules() {
+    let mut bench = Bench::default();
+    let rules = bench.rules(
+        Phase::Request,
+        &[
+            "set-header A %[path,set-var(txn.p),length,set-var(txn.n),add(txn.n)]",
+            "set-header B %[var(txn.p),concat(-,txn.n)] if { var(txn.p) -m str /abc }",
+            "set-header C %[str(x),unset-var(txn.p),concat(-,txn.p)]",
+            "set-header D 1 if { path,set-var(txn.q) -m found } { var(txn.q) -m str /abc } !{ var(txn.p) -m found }",
+            "set-var(txn.n) str(new)",
+            "set-header E %[var(txn.n)]",
+        ],
+    );
+    let mut exchange = Exchange::new("GET", "/abc", &[]);
+    exchange.run(&rules);
+    assert_eq!(Exchange::lines(&exchange.request.fields), ["A: 8", "B: /abc-4", "C: x-", "D: 1", "E: new"]);
 }
 
 fn answer(verdict: Verdict) -> (u16, Vec<String>, String) {

@@ -1,5 +1,7 @@
 //! The same lines loaded by HAProxy and by the gateway decide alike.
 
+mod converters;
+
 use std::{
     net::{SocketAddr, TcpListener, TcpStream},
     path::Path,
@@ -166,10 +168,16 @@ struct Haproxy {
 
 impl Haproxy {
     fn start(program: &Path, dir: &Path, rules: &str) -> Self {
+        Self::start_in(program, dir, rules, dir)
+    }
+
+    /// Started in the folder `current`, which paths in the rules count from; its zone is UTC.
+    fn start_in(program: &Path, dir: &Path, rules: &str, current: &Path) -> Self {
         let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let file = dir.join("haproxy.cfg");
         std::fs::write(&file, rules.replacen("bind 127.0.0.1:0", &format!("bind {address}"), 1)).unwrap();
         let mut command = Command::new(program);
+        command.current_dir(current).env("TZ", "UTC");
         let child = command.arg("-db").arg("-q").arg("-f").arg(&file).stdin(Stdio::null()).spawn().unwrap();
         eventually("haproxy listens", || TcpStream::connect(address).is_ok());
         Self { child, address }
