@@ -6,6 +6,11 @@
 
 use std::{fs, path::PathBuf};
 
+use proptest::{
+    prelude::*,
+    test_runner::{Config, TestRunner},
+};
+
 use super::{Bench, Exchange, line};
 use crate::{
     lang::{resolve::expr, testing::Desk},
@@ -29,14 +34,21 @@ fn bench() -> Bench {
     Bench { desk, ..Bench::default() }
 }
 
-/// What comes out of `converters` for the header field `X: input`, as the files write it.
-fn converted(bench: &mut Bench, variables: &str, converters: &str, input: &str) -> String {
-    let mut exchange = Exchange::new("GET", "/", &[("X", input)]);
+/// One exchange with the variables that the conversions read.
+fn prepared(bench: &mut Bench, variables: &str, input: &[u8]) -> Exchange {
+    let mut exchange = Exchange::new("GET", "/", &[]);
+    exchange.request.fields.append(b"X", input);
     for set in variables.lines().filter(|line| !line.starts_with('#')) {
         let (name, value) = set.split_once(' ').unwrap();
         let rule = bench.rule(Phase::Request, &format!("set-var(txn.{name}) '{value}'")).unwrap();
         exchange.with(|txn| crate::rule::RuleSet { rules: vec![rule] }.run(txn));
     }
+    exchange
+}
+
+/// What comes out of `converters` for the header field `X: input`, as the files write it.
+fn converted(bench: &mut Bench, variables: &str, converters: &str, input: &str) -> String {
+    let mut exchange = prepared(bench, variables, input.as_bytes());
     let line = line(&format!("'req.fhdr(x),url_dec,{converters}'"));
     bench.found.clear();
     let Some(expr) = expr(&mut bench.scope(), &line.words[0], Phase::Request) else { return "refused".to_owned() };
@@ -84,13 +96,66 @@ fn differing(name: &str) -> Vec<String> {
     differing
 }
 
+fn files() -> Vec<String> {
+    let names = fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<_> = names.filter(|name| name.ends_with(".txt") && name != "variables.txt").collect();
+    names.sort();
+    assert!(names.len() > 7, "{names:?}");
+    names
+}
+
 #[test]
 fn converters_give_what_haproxy_gives() {
-    let mut files: Vec<_> = fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-    files.sort();
-    let names = files.iter().map(|name| name.to_str().unwrap());
-    let names: Vec<_> = names.filter(|name| name.ends_with(".txt") && *name != "variables.txt").collect();
-    assert!(names.len() > 7, "{names:?}");
-    let differing: Vec<_> = names.into_iter().flat_map(differing).collect();
+    let differing: Vec<_> = files().iter().flat_map(|name| differing(name)).collect();
     assert!(differing.is_empty(), "{} differ:\n{}", differing.len(), differing.join("\n"));
+}
+
+/// Whatever comes in: bytes of all kinds, and pieces of what the converters understand.
+#[test]
+fn no_input_makes_a_converter_panic() {
+    let (variables, mut bench) = (read("variables.txt"), bench());
+    let texts: Vec<_> = files().iter().map(|name| read(name)).collect();
+    let starts = |text: &&str| !text.is_empty() && !text.starts_with([' ', '#']);
+    let mut runner = TestRunner::new(Config { cases: 64, failure_persistence: None, ..Config::default() });
+    let pieces = prop::sample::select(vec![
+        "9223372036854775807",
+        "-9223372036854775808",
+        "-1",
+        "0",
+        "{\"v\":",
+        "[",
+        "\"",
+        "\\u",
+        "e9",
+        ".",
+        "eyJhbGciOiJIUzI1NiJ9",
+        ";q=",
+        "%",
+        "=",
+        "for=",
+        ":",
+        "\u{ff}",
+        "1e308",
+    ]);
+    let input = prop_oneof![
+        prop::collection::vec(any::<u8>(), 0..48),
+        prop::collection::vec(pieces, 0..6).prop_map(|pieces| pieces.concat().into_bytes()),
+        any::<i64>().prop_map(|number| number.to_string().into_bytes()),
+    ];
+    for converters in texts.iter().flat_map(|text| text.lines()).filter(starts) {
+        let line = line(&format!("'req.fhdr(x),{converters}'"));
+        bench.found.clear();
+        let Some(expr) = expr(&mut bench.scope(), &line.words[0], Phase::Request) else { continue };
+        bench.found.clear();
+        let start = prepared(&mut bench, &variables, b"");
+        let result = runner.run(&input, |input| {
+            let mut exchange = Exchange::new("GET", "/", &[]);
+            exchange.request.fields.append(b"X", &input);
+            exchange.vars = start.vars.clone();
+            let length = exchange.with(|txn| expr.eval(txn)?.text(txn.arena).map(<[u8]>::len));
+            prop_assert!(length < Some(100_000));
+            Ok(())
+        });
+        assert!(result.is_ok(), "{converters}: {result:?}");
+    }
 }
