@@ -116,7 +116,8 @@ fn no_input_makes_a_converter_panic() {
     let (variables, mut bench) = (read("variables.txt"), bench());
     let texts: Vec<_> = files().iter().map(|name| read(name)).collect();
     let starts = |text: &&str| !text.is_empty() && !text.starts_with([' ', '#']);
-    let mut runner = TestRunner::new(Config { cases: 64, failure_persistence: None, ..Config::default() });
+    let config = Config { cases: 64, failure_persistence: None, ..Config::default() };
+    let mut inputs = 0;
     let pieces = prop::sample::select(vec![
         "9223372036854775807",
         "-9223372036854775808",
@@ -148,7 +149,11 @@ fn no_input_makes_a_converter_panic() {
         let Some(expr) = expr(&mut bench.scope(), &line.words[0], Phase::Request) else { continue };
         bench.found.clear();
         let start = prepared(&mut bench, &variables, b"");
+        // A runner counts its cases over all of its runs: each expression needs its own.
+        let mut runner = TestRunner::new(config.clone());
+        let count = std::cell::Cell::new(0);
         let result = runner.run(&input, |input| {
+            count.set(count.get() + 1);
             let mut exchange = Exchange::new("GET", "/", &[]);
             exchange.request.fields.append(b"X", &input);
             exchange.vars = start.vars.clone();
@@ -157,5 +162,7 @@ fn no_input_makes_a_converter_panic() {
             Ok(())
         });
         assert!(result.is_ok(), "{converters}: {result:?}");
+        inputs += count.get();
     }
+    assert!(inputs > 10_000, "{inputs}");
 }
