@@ -12,7 +12,7 @@ use std::{
 
 use crate::{
     policy::{key::HostRule, terms::Terms},
-    rule::{Cond, Expr, Format, RuleSet},
+    rule::{BindName, Cond, Expr, Format, RuleSet},
 };
 
 /// The place of a `T` in its table of a [`Config`].
@@ -56,6 +56,8 @@ impl<T> fmt::Debug for Id<T> {
 /// A whole configuration.
 #[derive(Clone, Debug, Default)]
 pub struct Config {
+    /// The paths of its files, as given.
+    pub files: Vec<String>,
     /// Process-wide settings.
     pub global: Global,
     /// `frontend` sections and the front halves of `listen` sections, in file order.
@@ -133,6 +135,8 @@ impl fmt::Display for Place {
 pub struct Frontend {
     /// The section's name.
     pub name: String,
+    /// `id`, or its place among all proxies from 1.
+    pub number: u32,
     /// Where it listens.
     pub binds: Vec<Bind>,
     /// `maxconn`: client connections at a time; `None`: no limit of its own.
@@ -151,8 +155,10 @@ pub struct Frontend {
     pub cache_response: RuleSet,
     /// `use_backend` lines, in order.
     pub switches: Vec<Switch>,
-    /// `default_backend`; `None`: 503 when no switch matches.
+    /// `default_backend`, or the back half of a `listen`; `None`: 503 when no switch matches.
     pub default_backend: Option<Id<Backend>>,
+    /// Whether `default_backend` is written down.
+    pub names_default: bool,
     /// Its caching rules, in order.
     pub cache_rules: Vec<Id<CacheRule>>,
     /// Whether requests are logged (`log global`, `log stderr`).
@@ -196,6 +202,8 @@ pub struct ForwardFor {
 pub struct Bind {
     /// Where it listens.
     pub address: BindAddress,
+    /// How rules call it.
+    pub name: BindName,
     /// TLS; `None`: clear text.
     pub tls: Option<BindTls>,
     /// Where the line stands.
@@ -254,6 +262,8 @@ pub enum SwitchTarget {
 pub struct Backend {
     /// The section's name.
     pub name: String,
+    /// `id`, or its place among all proxies from 1.
+    pub number: u32,
     /// Its servers, in order.
     pub servers: Vec<Server>,
     /// How one is chosen.

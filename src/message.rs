@@ -270,7 +270,10 @@ pub struct Request {
     pub framing: Framing,
     /// The field lines; `Host` is always there, normalised, once the gateway has parsed the head.
     pub fields: Fields,
+    /// Whether it is the first one of an HTTP/1 connection. As in HAProxy, HTTP/2 has no first request.
+    pub is_first: bool,
     method: Span,
+    received_method: Span,
     received: Span,
     received_host: Span,
     path: Span,
@@ -291,6 +294,8 @@ impl Request {
         self.fields.clear();
         self.framing = Framing::None;
         self.method = push(&mut self.fields.bytes, method);
+        self.received_method = self.method;
+        self.is_first = false;
         self.received = push(&mut self.fields.bytes, received);
         self.received_host = Span::default();
         let split = memchr::memchr(b'?', origin_form);
@@ -305,6 +310,11 @@ impl Request {
     /// The method, case-sensitive (RFC 9110 §9.1).
     pub fn method(&self) -> &[u8] {
         self.fields.text(self.method)
+    }
+
+    /// The method as the client sent it.
+    pub fn received_method(&self) -> &[u8] {
+        self.fields.text(self.received_method)
     }
 
     /// The request target as the client sent it, in whatever form (RFC 9112 §3.2).

@@ -14,7 +14,7 @@ use std::{
 
 use prometheus::{Registry, TextEncoder};
 
-pub use cell::{Counter, Gauge, Histogram, Labelled};
+pub use cell::{Counter, Gauge, Histogram, Labelled, Rate};
 pub use summary::{BackendSummary, FrontendSummary, StoreSummary, Summary};
 
 /// How a request ended. Every request has exactly one:
@@ -86,6 +86,10 @@ pub struct FrontendMetrics {
     pub connections: Counter,
     /// Connections that are open now.
     pub active: Gauge,
+    /// Requests by the second.
+    pub request_rate: Rate,
+    /// Connections by the second.
+    pub connection_rate: Rate,
     /// Bytes received from clients.
     pub bytes_in: Counter,
     /// Bytes sent to clients.
@@ -124,6 +128,12 @@ impl RequestMetrics {
 pub struct BackendMetrics {
     /// Exchanges begun with its servers.
     pub requests: Counter,
+    /// Requests that were led to it, answered from the cache or not.
+    pub entered: Counter,
+    /// Those of them that have ended.
+    pub left: Counter,
+    /// Requests that were led to it, by the second.
+    pub rate: Rate,
     /// From the request's first byte to the response's last.
     pub fill_duration: Histogram,
     errors: Labelled,
@@ -134,7 +144,14 @@ impl Default for BackendMetrics {
     fn default() -> Self {
         let errors = Labelled::default();
         ["connect", "timeout", "protocol", "truncated"].into_iter().for_each(|kind| errors.add(kind, 0));
-        Self { requests: Counter::default(), fill_duration: Histogram::default(), errors }
+        Self {
+            requests: Counter::default(),
+            entered: Counter::default(),
+            left: Counter::default(),
+            rate: Rate::default(),
+            fill_duration: Histogram::default(),
+            errors,
+        }
     }
 }
 
@@ -142,6 +159,13 @@ impl BackendMetrics {
     /// Counts an exchange that failed; `kind` is a word from a closed list (`connect`, `timeout`, …).
     pub fn error(&self, kind: &'static str) {
         self.errors.add(kind, 1);
+    }
+
+    /// Requests that are at it now.
+    pub fn active(&self) -> u64 {
+        // In this order a request that moves meanwhile is not counted as less than none.
+        let left = self.left.get();
+        self.entered.get().saturating_sub(left)
     }
 
     /// Exchanges that failed, of every kind.

@@ -361,8 +361,14 @@ impl<R: Reply> Delivery<'_, R> {
         let object = &stored.object;
         match precondition(&self.request, &object.head) {
             Precondition::Forward => return Ok(Flow::Pass(Bypass::Precondition)),
-            Precondition::NotModified => self.head(not_modified(&object.head.fields), how, true).await?,
-            Precondition::Send => self.object(object, how).await?,
+            Precondition::NotModified => {
+                self.plan.hit = Some(stored.rule);
+                self.head(not_modified(&object.head.fields), how, true).await?;
+            }
+            Precondition::Send => {
+                self.plan.hit = Some(stored.rule);
+                self.object(object, how).await?;
+            }
         }
         Ok(Flow::Done)
     }

@@ -105,6 +105,7 @@ impl View {
     ) -> Plan {
         if let Some(metrics) = &self.metrics {
             metrics.requests.add(1);
+            metrics.request_rate.count(now.as_millis());
         }
         if self.is_misdirected(client, request) {
             return self.refusal(&Refusal::new(421, "this host is not served on this connection"), now, received);
@@ -127,6 +128,7 @@ impl View {
             started: received.into_std(),
             vars: Vars::default(),
             notes: Notes::default(),
+            hit: None,
             route: Route::Answer(Arc::new(fault::page(refusal.status, refusal.reason)), Outcome::Refused),
         }
     }

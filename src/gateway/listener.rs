@@ -26,6 +26,7 @@ use tokio::{
 };
 
 use super::{
+    clock,
     counted::Counted,
     front::{Front, View},
     h1::{
@@ -43,6 +44,7 @@ use crate::{
     config::{Bind, BindAddress, Frontend, Id},
     metrics::FrontendMetrics,
     rule::Client,
+    time::Timestamp,
 };
 
 /// Connections the kernel keeps for us until they are accepted.
@@ -402,11 +404,12 @@ impl Door {
                 // Without it small answers would wait for acknowledgements; a socket that is gone tells soon.
                 let _ = stream.set_nodelay(true);
                 let dst = stream.local_addr().ok().map(canonical);
-                let client = Client { src: Some(canonical(peer)), dst, ..Client::default() };
+                let client = Client { src: Some(canonical(peer)), dst, ..target.client() };
                 self.connections.start(target.serve(stream, client, context, serving, permits), life);
             }
             Accepted::Unix(stream) => {
-                self.connections.start(target.serve(stream, Client::default(), context, serving, permits), life);
+                let client = target.client();
+                self.connections.start(target.serve(stream, client, context, serving, permits), life);
             }
         }
     }
@@ -429,6 +432,12 @@ impl Door {
 }
 
 impl Target {
+    /// A client whose connection was accepted now.
+    fn client(&self) -> Client {
+        let bind = self.snapshot.frontend(self.frontend).and_then(|frontend| frontend.binds.get(self.bind));
+        Client { bind: bind.map(|bind| bind.name.clone()), accepted: clock::now(), ..Client::default() }
+    }
+
     /// Serves one connection: the handshake where there is one, then the protocol agreed on.
     async fn serve<S: Socket>(
         self,
@@ -443,7 +452,7 @@ impl Target {
         let shutdown = context.draining.clone();
         let Some(view) = View::new(context, self.snapshot, self.frontend) else { return };
         let metrics = view.metrics().cloned();
-        let _open = metrics.clone().map(Open::new);
+        let _open = metrics.clone().map(|metrics| Open::new(metrics, client.accepted));
         let Some(acceptor) = acceptor else {
             return connection::serve(socket, client, Front::new(view), life).await;
         };
@@ -463,8 +472,9 @@ impl Target {
 struct Open(Arc<FrontendMetrics>);
 
 impl Open {
-    fn new(metrics: Arc<FrontendMetrics>) -> Self {
+    fn new(metrics: Arc<FrontendMetrics>, accepted: Timestamp) -> Self {
         metrics.connections.add(1);
+        metrics.connection_rate.count(accepted.as_millis());
         metrics.active.add(1);
         Self(metrics)
     }

@@ -76,6 +76,9 @@ pub fn settle(snapshot: &Snapshot, plan: &Plan, line: &Line, ending: &Ending, tr
         state.requests(ending.rule).count(ending.outcome, ending.reason);
         state.metrics.duration.observe(traffic.duration);
     }
+    if let Some(state) = plan.backend.and_then(|id| snapshot.backend_state(id)) {
+        state.metrics.left.add(1);
+    }
     if let Some(line) = line {
         log.write(format(line, snapshot, plan, ending, traffic));
     }

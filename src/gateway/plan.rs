@@ -29,6 +29,8 @@ pub struct Plan {
     pub vars: Vars,
     /// What rules have noted.
     pub notes: Notes,
+    /// The caching rule whose store has the response; `None` when the response comes from elsewhere.
+    pub hit: Option<Id<CacheRule>>,
     /// The decision.
     pub route: Route,
 }
@@ -119,6 +121,7 @@ impl Plan {
             started: clock.1,
             vars: std::mem::take(&mut scratch.vars),
             notes: Notes::default(),
+            hit: None,
             route: Route::Pass(Bypass::NoRule),
         };
         plan.route = plan.route(snapshot, client, request, &scratch.arena);
@@ -132,6 +135,10 @@ impl Plan {
         }
         self.backend = self.choose(snapshot, frontend, client, request, arena);
         let Some(backend) = self.backend.and_then(|id| snapshot.backend(id)) else { return unavailable() };
+        if let Some(state) = self.backend.and_then(|id| snapshot.backend_state(id)) {
+            state.metrics.entered.add(1);
+            state.metrics.rate.count(self.now.as_millis());
+        }
         if let Some(route) = self.ended_by(snapshot, &backend.request, client, request, arena) {
             return route;
         }
@@ -226,7 +233,7 @@ impl Plan {
         arena: &Bump,
         read: impl FnOnce(&mut Txn<'_>) -> T,
     ) -> T {
-        let env = World { now: self.now, snapshot, frontend: self.frontend, backend: self.backend };
+        let env = self.world(snapshot);
         let (vars, notes) = (&mut self.vars, &mut self.notes);
         read(&mut Txn { client, request, response: None, vars, notes, env: &env, arena })
     }
@@ -241,9 +248,13 @@ impl Plan {
         arena: &Bump,
         read: impl FnOnce(&mut Txn<'_>) -> T,
     ) -> T {
-        let env = World { now: self.now, snapshot, frontend: self.frontend, backend: self.backend };
+        let env = self.world(snapshot);
         let (vars, notes) = (&mut self.vars, &mut self.notes);
         read(&mut Txn { client, request, response: Some(response), vars, notes, env: &env, arena })
+    }
+
+    fn world<'s>(&self, snapshot: &'s Snapshot) -> World<'s> {
+        World { now: self.now, snapshot, frontend: self.frontend, backend: self.backend, hit: self.hit }
     }
 
     /// The caching rule that a request without a better answer is counted under.

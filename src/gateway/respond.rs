@@ -25,6 +25,8 @@ pub struct Rules<'s> {
     snapshot: &'s Snapshot,
     sets: [Option<&'s RuleSet>; 4],
     reads_only_response: bool,
+    /// Whether the response was not made here.
+    received: bool,
 }
 
 impl<'s> Rules<'s> {
@@ -42,7 +44,7 @@ impl<'s> Rules<'s> {
         let of_frontend = snapshot.frontend_state(plan.frontend);
         let reads_only_response = of_backend.is_none_or(|state| state.reads_only_response)
             && of_frontend.is_none_or(|state| state.reads_only_response);
-        Self::filled(snapshot, sets, reads_only_response)
+        Self { received: true, ..Self::filled(snapshot, sets, reads_only_response) }
     }
 
     /// Those of a response of our own: `http-after-response` alone.
@@ -59,7 +61,7 @@ impl<'s> Rules<'s> {
     }
 
     fn filled(snapshot: &'s Snapshot, sets: [Option<&'s RuleSet>; 4], reads_only_response: bool) -> Self {
-        Self { snapshot, sets: sets.map(|set| set.filter(|set| !set.is_empty())), reads_only_response }
+        Self { snapshot, sets: sets.map(|set| set.filter(|set| !set.is_empty())), reads_only_response, received: false }
     }
 
     /// Whether there is nothing to run.
@@ -85,6 +87,9 @@ pub fn apply(
 ) {
     if rules.is_empty() {
         return;
+    }
+    if rules.received && plan.hit.is_none() {
+        plan.notes.server_status = Some(response.status);
     }
     let date = response.fields.first("date").map(|date| &*arena.alloc_slice_copy(date));
     plan.with_response(rules.snapshot, client, request, response, arena, |txn| {

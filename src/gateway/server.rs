@@ -28,7 +28,7 @@ use super::{
     listener::{self, Bound, Connections, Key, Listed, Listener, RawListener},
     log::{AccessLog, LogWriter},
     snapshot::Shared,
-    worker::Context,
+    worker::{self, Context},
 };
 use crate::{
     config::{BindAddress, Config, Frontend},
@@ -207,6 +207,7 @@ impl Gateway {
         if order == Order::Drain {
             let limit = self.crew.shared.snapshot().config.global.hard_stop_after;
             tracing::info!("draining, for {} s at most", limit.as_secs());
+            self.crew.shared.process().stop();
             self.crew.order(|| WorkerOrder::Drain);
             self.drained(limit, signals).await;
         }
@@ -332,6 +333,7 @@ impl Thread {
         let runtime = Builder::new_current_thread().enable_all().build().map_err(failed)?;
         let (ending, ended) = oneshot::channel();
         let work = move || {
+            worker::set_number(number);
             runtime.block_on(work(shared, log, limits, orders));
             // Connections that are left are cut, and what blocks elsewhere is not waited for.
             runtime.shutdown_background();

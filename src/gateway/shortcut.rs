@@ -50,6 +50,7 @@ pub fn from_memory(
         Precondition::NotModified => false,
         Precondition::Send => true,
     };
+    plan.hit = Some(rule);
     if !whole {
         edited(&rules, plan, client, request, not_modified(&object.head.fields), scratch, out);
     } else if rules.is_empty() {

@@ -13,7 +13,7 @@ use arc_swap::ArcSwap;
 use crate::{
     cache::{Store, store::Limits},
     config::{Backend, CacheRule, Config, Frontend, Id, Server},
-    gateway::tls::TlsAcceptor,
+    gateway::{tls::TlsAcceptor, world::Process},
     metrics::{BackendMetrics, FrontendMetrics, Metrics, RequestMetrics},
     ops::Ops,
     rule::RuleSet,
@@ -26,6 +26,8 @@ pub struct Snapshot {
     pub generation: u64,
     /// What the files say.
     pub config: Config,
+    /// What is the same for every snapshot.
+    pub process: Arc<Process>,
     frontends: Vec<FrontendState>,
     backends: Vec<BackendState>,
     stores: Vec<Arc<Store>>,
@@ -63,7 +65,7 @@ impl Snapshot {
     ///
     /// # Errors
     /// A certificate that cannot be used, with its file and the line that names it.
-    fn new(generation: u64, config: Config, ops: &Ops) -> Result<Self, String> {
+    fn new(generation: u64, config: Config, ops: &Ops, process: Arc<Process>) -> Result<Self, String> {
         if config.frontends.iter().all(|frontend| frontend.binds.is_empty()) {
             return Err("there is nothing to listen on: no frontend with a bind".to_owned());
         }
@@ -84,7 +86,7 @@ impl Snapshot {
         let stores = config.stores.iter().map(|store| ops.stores().open(&store.name, limits(store))).collect();
         let backend_names =
             config.backends.iter().enumerate().map(|(at, backend)| (backend.name.clone(), Id::new(at))).collect();
-        Ok(Self { generation, frontends, backends, stores, backend_names, config })
+        Ok(Self { generation, process, frontends, backends, stores, backend_names, config })
     }
 
     /// A frontend as configured.
@@ -100,6 +102,11 @@ impl Snapshot {
     /// A frontend at run time.
     pub fn frontend_state(&self, id: Id<Frontend>) -> Option<&FrontendState> {
         self.frontends.get(id.index())
+    }
+
+    /// Client connections of all frontends now.
+    pub fn connections(&self) -> i64 {
+        self.frontends.iter().map(|state| state.metrics.active.get()).sum()
     }
 
     /// A backend as configured.
@@ -172,6 +179,7 @@ fn limits(store: &crate::config::Store) -> Limits {
 pub struct Shared {
     current: ArcSwap<Snapshot>,
     generation: AtomicU64,
+    process: Arc<Process>,
     ops: Arc<Ops>,
 }
 
@@ -181,8 +189,9 @@ impl Shared {
     /// # Errors
     /// As [`Shared::prepare`].
     pub fn new(config: Config, ops: Arc<Ops>) -> Result<Arc<Self>, String> {
-        let first = Snapshot::new(1, config, &ops)?;
-        Ok(Arc::new(Self { current: ArcSwap::from_pointee(first), generation: AtomicU64::new(1), ops }))
+        let process = Arc::<Process>::default();
+        let first = Snapshot::new(1, config, &ops, process.clone())?;
+        Ok(Arc::new(Self { current: ArcSwap::from_pointee(first), generation: AtomicU64::new(1), process, ops }))
     }
 
     /// Builds a snapshot of `config` that [`Shared::install`] can make the current one.
@@ -190,7 +199,7 @@ impl Shared {
     /// # Errors
     /// What keeps the configuration from running, with its place; nothing has changed then.
     pub fn prepare(&self, config: Config) -> Result<Snapshot, String> {
-        Snapshot::new(self.generation() + 1, config, &self.ops)
+        Snapshot::new(self.generation() + 1, config, &self.ops, self.process.clone())
     }
 
     /// Makes `snapshot` the one that new requests run under, and its limits those of the stores.
@@ -211,6 +220,11 @@ impl Shared {
     /// The current snapshot's number; compare it with one that is held.
     pub fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)
+    }
+
+    /// What is the same for every request.
+    pub const fn process(&self) -> &Arc<Process> {
+        &self.process
     }
 
     /// Stores, counters and what an operator can do with them.

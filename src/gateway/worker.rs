@@ -1,6 +1,6 @@
 //! What the requests of one worker thread share.
 
-use std::sync::Arc;
+use std::{cell::Cell, sync::Arc};
 
 use pingora::{apps::HttpServerApp, protocols::http::ServerSession, server::ShutdownWatch};
 
@@ -10,6 +10,18 @@ use super::{
     proxy::{self, Engine},
     snapshot::Shared,
 };
+
+thread_local!(static NUMBER: Cell<usize> = const { Cell::new(0) });
+
+/// Says which worker the present thread is, from 0.
+pub fn set_number(number: usize) {
+    NUMBER.set(number);
+}
+
+/// The worker that the present thread is; 0 in a thread that is none.
+pub fn number() -> usize {
+    NUMBER.get()
+}
 
 /// A worker as the delivery of a request sees it.
 #[derive(Clone)]

@@ -1,9 +1,16 @@
 //! What rules may ask of the running gateway.
 
-use super::snapshot::Snapshot;
+use std::{
+    net::{IpAddr, UdpSocket},
+    sync::atomic::{AtomicBool, Ordering},
+    time::{Duration, Instant},
+};
+
+use super::{snapshot::Snapshot, worker};
 use crate::{
-    config::{Backend, Frontend, Id},
-    rule::{Env, Fact, Sample},
+    config::{Backend, CacheRule, Frontend, Id},
+    metrics::{BackendMetrics, FrontendMetrics},
+    rule::{Env, Fact, Sample, fact::Timeout},
     time::Timestamp,
 };
 
@@ -17,6 +24,30 @@ pub struct World<'s> {
     pub frontend: Id<Frontend>,
     /// The backend chosen; `None` before one is.
     pub backend: Option<Id<Backend>>,
+    /// The caching rule whose store has the response; `None` when the response comes from elsewhere.
+    pub hit: Option<Id<CacheRule>>,
+}
+
+/// What is the same for every request of the process.
+#[derive(Debug)]
+pub struct Process {
+    started: Instant,
+    hostname: String,
+    stopping: AtomicBool,
+}
+
+impl Default for Process {
+    fn default() -> Self {
+        let hostname = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim_end().to_owned();
+        Self { started: Instant::now(), hostname, stopping: AtomicBool::new(false) }
+    }
+}
+
+impl Process {
+    /// From now on, the gateway is about to end.
+    pub fn stop(&self) {
+        self.stopping.store(true, Ordering::Relaxed);
+    }
 }
 
 impl Env for World<'_> {
@@ -29,16 +60,84 @@ impl Env for World<'_> {
     }
 
     fn fact(&self, fact: Fact<'_>) -> Option<Sample<'_>> {
-        match fact {
-            Fact::FrontendName => Some(Sample::Str(self.snapshot.frontend(self.frontend)?.name.as_bytes())),
-            Fact::BackendName => Some(Sample::Str(self.snapshot.backend(self.backend?)?.name.as_bytes())),
-            Fact::FrontendConnections(name) => {
-                let id = match name {
-                    Some(name) => self.snapshot.frontend_named(std::str::from_utf8(name).ok()?)?,
-                    None => self.frontend,
-                };
-                Some(Sample::Int(self.snapshot.frontend_state(id)?.metrics.active.get()))
+        let now = self.now.as_millis();
+        Some(match fact {
+            Fact::FrontendName => Sample::Str(self.own_frontend()?.name.as_bytes()),
+            Fact::FrontendNumber => Sample::Int(self.own_frontend()?.number.into()),
+            Fact::BackendName => Sample::Str(self.own_backend()?.name.as_bytes()),
+            Fact::BackendNumber => Sample::Int(self.own_backend()?.number.into()),
+            Fact::DefaultBackend => {
+                let frontend = self.own_frontend().filter(|frontend| frontend.names_default)?;
+                Sample::Str(self.snapshot.backend(frontend.default_backend?)?.name.as_bytes())
             }
-        }
+            Fact::FrontendConnections(name) => Sample::Int(self.frontend(name)?.active.get()),
+            Fact::FrontendSessionRate(name) => count(self.frontend(name)?.connection_rate.get(now)),
+            Fact::FrontendRequestRate(name) => count(self.frontend(name)?.request_rate.get(now)),
+            Fact::BackendConnections(name) => count(self.backend(name)?.active()),
+            Fact::BackendSessionRate(name) => count(self.backend(name)?.rate.get(now)),
+            Fact::Connections => Sample::Int(self.snapshot.connections()),
+            Fact::Timeout(timeout) => Sample::Int(self.timeout(timeout)?),
+            Fact::CacheHit => Sample::Bool(self.hit.is_some()),
+            Fact::CacheName => {
+                let rule = self.snapshot.cache_rule(self.hit?)?;
+                Sample::Str(self.snapshot.config.stores.get(rule.store.index())?.name.as_bytes())
+            }
+            Fact::FileName(file) => Sample::Str(self.snapshot.config.files.get(file as usize)?.as_bytes()),
+            Fact::Hostname => Sample::Str(self.snapshot.process.hostname.as_bytes()),
+            Fact::Process => Sample::Int(std::process::id().into()),
+            Fact::Thread => count(worker::number() as u64),
+            Fact::Stopping => Sample::Bool(self.snapshot.process.stopping.load(Ordering::Relaxed)),
+            Fact::Uptime => count(self.snapshot.process.started.elapsed().as_secs()),
+            Fact::IsLocal(address) => Sample::Bool(is_local(address)),
+        })
     }
+}
+
+impl World<'_> {
+    fn own_frontend(&self) -> Option<&Frontend> {
+        self.snapshot.frontend(self.frontend)
+    }
+
+    fn own_backend(&self) -> Option<&Backend> {
+        self.snapshot.backend(self.backend?)
+    }
+
+    /// The counters of the frontend of this name, of the one it came in by without one.
+    fn frontend(&self, name: Option<&[u8]>) -> Option<&FrontendMetrics> {
+        let id = match name {
+            Some(name) => self.snapshot.frontend_named(std::str::from_utf8(name).ok()?)?,
+            None => self.frontend,
+        };
+        self.snapshot.frontend_state(id).map(|state| &*state.metrics)
+    }
+
+    /// The counters of the backend of this name, of the one chosen without one.
+    fn backend(&self, name: Option<&[u8]>) -> Option<&BackendMetrics> {
+        let id = match name {
+            Some(name) => self.snapshot.backend_named(std::str::from_utf8(name).ok()?)?,
+            None => self.backend?,
+        };
+        self.snapshot.backend_state(id).map(|state| &*state.metrics)
+    }
+
+    /// A timeout in milliseconds; 0 when it never runs out.
+    fn timeout(&self, timeout: Timeout) -> Option<i64> {
+        let time = match timeout {
+            Timeout::Client => self.own_frontend()?.timeouts.client,
+            Timeout::Connect => self.own_backend()?.timeouts.connect,
+            Timeout::Server => self.own_backend()?.timeouts.server,
+            // The word is refused, so there is none.
+            Timeout::Tunnel => self.own_backend().map(|_| Duration::ZERO)?,
+        };
+        i64::try_from(time.as_millis()).ok().map(|millis| if millis >= i32::MAX.into() { 0 } else { millis })
+    }
+}
+
+fn count<'s>(value: u64) -> Sample<'s> {
+    Sample::Int(i64::try_from(value).unwrap_or(i64::MAX))
+}
+
+/// Only an address of this machine can be bound.
+fn is_local(address: IpAddr) -> bool {
+    UdpSocket::bind((address, 0)).is_ok()
 }

@@ -137,6 +137,11 @@ fn arguments(specs: &[ArgSpec]) -> String {
         ArgKind::Ip => "address".to_owned(),
         ArgKind::Var => "variable".to_owned(),
         ArgKind::File => "file".to_owned(),
+        ArgKind::Env => "environment variable".to_owned(),
+        ArgKind::Hex => "hexadecimal digits".to_owned(),
+        ArgKind::Frontend => "frontend".to_owned(),
+        ArgKind::Backend => "backend".to_owned(),
+        ArgKind::Acl => "ACL".to_owned(),
         ArgKind::Word(words) => words.join(" or "),
     };
     let one = |spec: &ArgSpec| if spec.required { kind(&spec.kind) } else { format!("[{}]", kind(&spec.kind)) };

@@ -57,6 +57,11 @@ impl Sources {
         self.source(file).map_or("", |source| &source.name)
     }
 
+    /// The paths of all files, as given.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.files.iter().map(|source| source.name.as_str())
+    }
+
     /// The bytes of a file.
     pub fn text(&self, file: FileId) -> &[u8] {
         self.source(file).map_or(&[], |source| &source.text)
@@ -101,7 +106,7 @@ impl Sources {
 }
 
 /// An offset or a count as 32 bits; what does not fit saturates.
-pub(super) fn offset(at: usize) -> u32 {
+pub(in crate::lang) fn offset(at: usize) -> u32 {
     u32::try_from(at).unwrap_or(u32::MAX)
 }
 

@@ -96,6 +96,47 @@ impl Gauge {
     }
 }
 
+/// How often something happens in a second, with cells for each thread. What happened in this second counts whole, what
+/// happened in the one before counts for the part of it that is less than a second ago.
+#[derive(Debug, Default)]
+pub struct Rate(PerThread<Second>);
+
+/// Threads beyond [`MAX_CELLS`] share cells and may then lose a count where a second begins.
+#[derive(Debug, Default)]
+struct Second {
+    /// Which one, from 1970.
+    number: AtomicU64,
+    count: AtomicU64,
+    before: AtomicU64,
+}
+
+impl Rate {
+    /// Counts one; `millis` is the present time since 1970. Allocates nothing.
+    pub fn count(&self, millis: u64) {
+        let Some(cell) = self.0.own() else { return };
+        let (second, last) = (millis / 1000, cell.number.load(Relaxed));
+        if second > last {
+            let count = cell.count.swap(0, Relaxed);
+            cell.before.store(if second == last + 1 { count } else { 0 }, Relaxed);
+            cell.number.store(second, Relaxed);
+        }
+        cell.count.fetch_add(1, Relaxed);
+    }
+
+    /// How many in the second that ends at `millis` since 1970.
+    pub fn get(&self, millis: u64) -> u64 {
+        let (second, rest) = (millis / 1000, 1000 - millis % 1000);
+        let now = self.0.sum(|cell| if cell.number.load(Relaxed) >= second { cell.count.load(Relaxed) } else { 0 });
+        let before = self.0.sum(|cell| match cell.number.load(Relaxed) {
+            number if number >= second => cell.before.load(Relaxed),
+            number if number + 1 == second => cell.count.load(Relaxed),
+            _ => 0,
+        });
+        // As in HAProxy: a lone event does not flicker.
+        if now == 0 && before <= 1 { before } else { now + before * rest / 1000 }
+    }
+}
+
 /// Upper bounds of a histogram's buckets, in microseconds: what memory answers in the low ones, what
 /// servers answer from half a millisecond to half a minute.
 pub(super) const BOUNDS: [u64; 17] = [
@@ -190,6 +231,20 @@ mod tests {
         }
         let counts = histogram.counts();
         assert_eq!((counts[0], counts[1], counts[BOUNDS.len()]), (2, 1, 1));
+    }
+
+    #[test]
+    fn a_rate_forgets_the_last_second_bit_by_bit() {
+        let rate = Rate::default();
+        (0..10).for_each(|_| rate.count(5_900));
+        assert_eq!(rate.get(5_999), 10);
+        assert_eq!((rate.get(6_000), rate.get(6_500), rate.get(6_999)), (10, 5, 0));
+        assert_eq!(rate.get(7_000), 0);
+        rate.count(6_500);
+        assert_eq!(rate.get(6_500), 6);
+        assert_eq!(rate.get(7_999), 1);
+        rate.count(60_000);
+        assert_eq!(rate.get(60_000), 1);
     }
 
     #[test]

@@ -3,7 +3,9 @@
 use std::{net::IpAddr, sync::Arc};
 
 use super::{
+    acl::Acl,
     converter::{date::Clock, digest::Algorithm, map::Map, query::Path, regsub::Substitution},
+    phase::Stage,
     txn::Txn,
     vars::VarId,
 };
@@ -54,6 +56,16 @@ pub enum ArgKind {
     Word(&'static [&'static str]),
     /// A file, read at load.
     File,
+    /// The name of an environment variable, read at load; absent when it is not set.
+    Env,
+    /// Bytes as hexadecimal digits.
+    Hex,
+    /// The name of a frontend; the proxy at hand when left out.
+    Frontend,
+    /// The name of a backend; the proxy at hand when left out.
+    Backend,
+    /// The name of an ACL, negated behind a `!`.
+    Acl,
 }
 
 /// One argument as a row's code gets it.
@@ -73,6 +85,8 @@ pub enum Arg {
     Ip(IpAddr),
     /// A variable.
     Var(VarId),
+    /// An ACL, perhaps negated.
+    Acl(bool, Arc<Acl>),
     /// What is in a file.
     File(Arc<[u8]>),
     /// A secret or the path of a key file.
@@ -162,6 +176,19 @@ impl Args {
             Arg::Var(id) => Some(*id),
             _ => None,
         }
+    }
+
+    /// The ACLs among the arguments, each with whether it is negated.
+    pub fn acls(&self) -> impl Iterator<Item = (bool, &Acl)> {
+        self.0.iter().filter_map(|arg| match arg {
+            Arg::Acl(negated, acl) => Some((*negated, &**acl)),
+            _ => None,
+        })
+    }
+
+    /// The latest stage that any of the arguments needs.
+    pub fn stage(&self) -> Stage {
+        self.acls().map(|(_, acl)| acl.stage()).max().unwrap_or(Stage::Connection)
     }
 
     /// The variables among the arguments.

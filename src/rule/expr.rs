@@ -60,7 +60,7 @@ impl Expr {
         if self.vars().any(|id| id.scope == VarScope::Res) {
             return Stage::Response;
         }
-        self.fetch.source.stage()
+        self.fetch.source.stage().max(self.args.stage())
     }
 
     /// The variables that it reads or sets.

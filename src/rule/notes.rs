@@ -2,4 +2,18 @@
 
 /// Notes of one exchange; they travel with it. Empty ones hold no memory.
 #[derive(Clone, Debug, Default)]
-pub struct Notes {}
+pub struct Notes {
+    /// The last rule that ended a rule set (`last_rule_line`); `None` while none has.
+    pub last_rule: Option<RulePlace>,
+    /// The status that the server gave (`server_status`), before response rules; `None` when it gave none.
+    pub server_status: Option<u16>,
+}
+
+/// Where a rule stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RulePlace {
+    /// The file's number among those of the configuration, from 0.
+    pub file: u32,
+    /// The line, from 1.
+    pub line: u32,
+}

@@ -53,6 +53,10 @@ pub enum Source {
     Connection,
     /// A variable.
     Variable,
+    /// The running gateway: names, counts, clocks.
+    Gateway,
+    /// The backend, once one is chosen.
+    Backend,
     /// The request's head.
     Request,
     /// The response's head.
@@ -66,6 +70,8 @@ impl Source {
             Self::Constant => "constant",
             Self::Connection => "of the connection",
             Self::Variable => "variable",
+            Self::Gateway => "of the gateway",
+            Self::Backend => "of the backend",
             Self::Request => "of the request",
             Self::Response => "of the response",
         }
@@ -74,7 +80,7 @@ impl Source {
     /// What must have arrived before a sample of this source can be taken.
     pub const fn stage(self) -> Stage {
         match self {
-            Self::Constant | Self::Connection | Self::Variable => Stage::Connection,
+            Self::Constant | Self::Connection | Self::Variable | Self::Gateway | Self::Backend => Stage::Connection,
             Self::Request => Stage::Request,
             Self::Response => Stage::Response,
         }

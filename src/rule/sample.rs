@@ -201,6 +201,25 @@ fn leading_ip4(text: &[u8]) -> Option<Ipv4Addr> {
     numbers.next().is_none().then_some(address)
 }
 
+/// The number that HAProxy reads header fields, cookies and parameters as (`hdr_val`): 32 bits that wrap, and no byte
+/// below `0` ends it, so that `1.5` is 85. Never fails.
+pub fn field_int(text: &[u8]) -> i64 {
+    let (negative, digits) = match text.split_first() {
+        Some((b'-', rest)) => (true, rest),
+        _ => (false, text),
+    };
+    let mut value: i32 = 0;
+    for &byte in digits {
+        let digit = i32::from(byte.cast_signed()) - i32::from(b'0');
+        if digit > 9 {
+            break;
+        }
+        let tens = value.wrapping_mul(10);
+        value = if negative { tens.wrapping_sub(digit) } else { tens.wrapping_add(digit) };
+    }
+    value.into()
+}
+
 fn printed(value: impl std::fmt::Display, arena: &Bump) -> &[u8] {
     let mut text = bumpalo::collections::String::new_in(arena);
     // Writing to a growing string cannot fail.
@@ -249,6 +268,26 @@ mod tests {
         ];
         for (from, to, expected) in cases {
             assert_eq!(from.cast(*to, &arena), *expected, "{from:?} to {to:?}");
+        }
+    }
+
+    #[test]
+    fn fields_are_numbers_as_haproxy_reads_them() {
+        let cases: [(&str, i64); 11] = [
+            ("", 0),
+            ("a", 0),
+            ("12abc", 12),
+            ("-5", -5),
+            ("+5", -45),
+            ("1.2.3.4", 818_284),
+            ("300.1.1.1", 299_808_081),
+            ("10.0.0.1.5", 979_798_085),
+            ("99999999999999999999", 1_661_992_959),
+            ("\"a,b\"", -14),
+            ("::1", 0),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(field_int(text.as_bytes()), expected, "{text}");
         }
     }
 

@@ -17,10 +17,23 @@ pub struct Client {
     pub src: Option<SocketAddr>,
     /// The address the client connected to; `None` on a unix socket.
     pub dst: Option<SocketAddr>,
+    /// The bind it came in by; `None` where no listener was asked.
+    pub bind: Option<BindName>,
+    /// When the connection was accepted.
+    pub accepted: Timestamp,
     /// The TLS session; `None` in clear.
     pub tls: Option<Tls>,
     /// What rules keep over the requests of the connection.
     pub session: Arc<Session>,
+}
+
+/// How a bind is called.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BindName {
+    /// `id`, or its place in its frontend from 1.
+    pub number: u32,
+    /// `name`; `None` when the line has none.
+    pub name: Option<Arc<str>>,
 }
 
 /// What is known of a TLS session.
@@ -28,6 +41,16 @@ pub struct Client {
 pub struct Tls {
     /// The server name the client asked for, in lower case; `None` when it sent none (RFC 6066 §3).
     pub sni: Option<Box<str>>,
+    /// The protocol agreed on (RFC 7301); `None` when there was no agreement.
+    pub alpn: Option<&'static str>,
+    /// The version, as OpenSSL calls it: `TLSv1.3`.
+    pub protocol: &'static str,
+    /// The cipher suite, as OpenSSL calls it.
+    pub cipher: &'static str,
+    /// The length of the cipher's key in bits.
+    pub key_bits: u16,
+    /// Whether it goes on from an earlier one.
+    pub resumed: bool,
 }
 
 /// What rules need of the outside world, so that evaluation itself stays pure.

@@ -171,6 +171,7 @@ pub async fn serve<S: Socket, V: Service>(socket: S, client: Client, service: V,
         wire: Wire::default(),
         deadline,
         received_mark: 0,
+        is_first: true,
     };
     connection.run(link).await;
 }
@@ -187,6 +188,8 @@ struct Connection<V> {
     deadline: Instant,
     /// What the link had received when the last request ended, less what was read ahead.
     received_mark: u64,
+    /// Whether no request has come yet.
+    is_first: bool,
 }
 
 /// What waiting for a head came to.
@@ -207,6 +210,7 @@ impl<V: Service> Connection<V> {
             let received = Instant::now();
             link.inbox.advance(size);
             let keep = self.service.refresh() && terms.keep_alive && !self.life.is_draining();
+            self.request.is_first = std::mem::take(&mut self.is_first);
             let mut plan = self.service.decide(&self.client, &mut self.request, received);
             let waiting = self.wire.len();
             if let Some(ending) = self.answer_from_memory(&mut plan, terms.version, keep) {

@@ -18,11 +18,14 @@ fn config(origin: &str, binds: &[&str]) -> Config {
             Some(path) => BindAddress::Unix(path.into()),
             None => BindAddress::Tcp(address.parse().unwrap()),
         },
+        name: Default::default(),
         tls: None,
         place: Place { file: "test.cfg".into(), line: 3 },
     };
     let frontend = Frontend {
         name: "web".into(),
+        number: 1,
+        names_default: true,
         binds: binds.iter().map(bind).collect(),
         maxconn: None,
         timeouts: ClientTimeouts::default(),
@@ -39,6 +42,7 @@ fn config(origin: &str, binds: &[&str]) -> Config {
     let server = Server { name: "a".into(), address: ServerAddress::Tcp(origin.parse().unwrap()) };
     let backend = Backend {
         name: "app".into(),
+        number: 2,
         servers: vec![server],
         balance: Balance::RoundRobin,
         timeouts: ServerTimeouts { connect: Duration::from_secs(2), server: Duration::from_secs(2) },

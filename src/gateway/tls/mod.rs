@@ -6,7 +6,7 @@ use std::{fmt, io, path::Path, sync::Arc};
 
 use ahash::AHashMap;
 use rustls::{
-    ServerConfig,
+    CipherSuite, HandshakeKind, ProtocolVersion, ServerConfig,
     crypto::ring,
     server::{ClientHello, ResolvesServerCert},
     sign::CertifiedKey,
@@ -58,8 +58,36 @@ impl TlsAcceptor {
         let stream = self.acceptor.accept(stream).await?;
         let (_, session) = stream.get_ref();
         let sni = session.server_name().map(|name| name.to_ascii_lowercase().into());
-        let h2 = session.alpn_protocol() == Some(b"h2");
-        Ok((stream, Tls { sni }, h2))
+        let (cipher, key_bits) = session.negotiated_cipher_suite().map_or(("", 0), |suite| cipher(suite.suite()));
+        let protocol = match session.protocol_version() {
+            Some(ProtocolVersion::TLSv1_3) => "TLSv1.3",
+            Some(ProtocolVersion::TLSv1_2) => "TLSv1.2",
+            _ => "",
+        };
+        let alpn =
+            session.alpn_protocol().and_then(|agreed| PROTOCOLS.into_iter().find(|one| one.as_bytes() == agreed));
+        let resumed = session.handshake_kind() == Some(HandshakeKind::Resumed);
+        let h2 = alpn == Some("h2");
+        Ok((stream, Tls { sni, alpn, protocol, cipher, key_bits, resumed }, h2))
+    }
+}
+
+/// What a bind can offer by ALPN.
+const PROTOCOLS: [&str; 3] = ["h2", "http/1.1", "http/1.0"];
+
+/// A cipher suite's name in OpenSSL, which is what rules compare with, and the length of its key in bits.
+fn cipher(suite: CipherSuite) -> (&'static str, u16) {
+    match suite {
+        CipherSuite::TLS13_AES_128_GCM_SHA256 => ("TLS_AES_128_GCM_SHA256", 128),
+        CipherSuite::TLS13_AES_256_GCM_SHA384 => ("TLS_AES_256_GCM_SHA384", 256),
+        CipherSuite::TLS13_CHACHA20_POLY1305_SHA256 => ("TLS_CHACHA20_POLY1305_SHA256", 256),
+        CipherSuite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256 => ("ECDHE-ECDSA-AES128-GCM-SHA256", 128),
+        CipherSuite::TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384 => ("ECDHE-ECDSA-AES256-GCM-SHA384", 256),
+        CipherSuite::TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256 => ("ECDHE-ECDSA-CHACHA20-POLY1305", 256),
+        CipherSuite::TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256 => ("ECDHE-RSA-AES128-GCM-SHA256", 128),
+        CipherSuite::TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384 => ("ECDHE-RSA-AES256-GCM-SHA384", 256),
+        CipherSuite::TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256 => ("ECDHE-RSA-CHACHA20-POLY1305", 256),
+        _ => ("", 0),
     }
 }
 

@@ -46,6 +46,7 @@ const PREDEFINED: &[(&str, &str)] = &[
     ("METH_POST", "method POST"),
     ("METH_PUT", "method PUT"),
     ("METH_TRACE", "method TRACE"),
+    ("REQ_CONTENT", "req.len gt 0"),
     ("WAIT_END", "wait_end"),
 ];
 

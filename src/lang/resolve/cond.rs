@@ -110,6 +110,14 @@ impl<'w> Parser<'_, '_, 'w> {
             }
             return None;
         };
+        if self.unchosen(&acl) {
+            let message = format!(
+                "the ACL `{name}` asks for the backend, and none is chosen yet when request rules of a frontend run"
+            );
+            let finding = Diagnostic::error(codes::TOO_EARLY, span, message);
+            self.scope.report(finding.help("use it in the backend, or in an `http-response` rule"));
+            return None;
+        }
         if self.too_early(&acl) {
             let message = format!(
                 "the ACL `{name}` reads the response, and `{}` rules run before there is one",
@@ -140,6 +148,12 @@ impl<'w> Parser<'_, '_, 'w> {
             return None;
         };
         let acl = Acl::new("", acl::test(self.scope, words)?, &joined(words));
+        if self.unchosen(&acl) {
+            let message = "this asks for the backend, and none is chosen yet when request rules of a frontend run";
+            let finding = Diagnostic::error(codes::TOO_EARLY, span, message);
+            self.scope.report(finding.help("use it in the backend, or in an `http-response` rule"));
+            return None;
+        }
         if self.too_early(&acl) {
             let message =
                 format!("this reads the response, and `{}` rules run before there is one", self.phase.keyword());
@@ -152,5 +166,9 @@ impl<'w> Parser<'_, '_, 'w> {
 
     fn too_early(&self, acl: &Acl) -> bool {
         self.phase == Phase::Request && acl.stage() == Stage::Response
+    }
+
+    fn unchosen(&self, acl: &Acl) -> bool {
+        expr::before_backend(self.scope, self.phase) && acl.tests().iter().any(|test| expr::reads_backend(&test.expr))
     }
 }

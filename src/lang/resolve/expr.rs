@@ -1,14 +1,14 @@
 //! Sample expressions (HAProxy manual §7.3): names, arguments, types, phases.
 
 use super::{
-    Scope,
+    Scope, acls,
     call::{Call, RawArg, calls},
     codes, known, vars,
 };
 use crate::{
     lang::{ast::Word, diag::Diagnostic, source::Span, suggest},
     rule::{
-        Expr, Phase, Stage,
+        Expr, Phase, Source, Stage,
         action::target::is_token,
         args::{Arg, ArgKind, ArgSpec, Args, KeyText},
         converter::{self, ConverterRow},
@@ -41,13 +41,37 @@ pub(super) fn in_phase(scope: &mut Scope<'_>, word: &Word, calls: &[Call], phase
 
 /// Whether what the expression reads is there in this phase.
 pub(super) fn not_too_early(scope: &mut Scope<'_>, expr: &Expr, phase: Phase, span: Span) -> bool {
+    let unchosen = || reads_backend(expr) && before_backend(scope, phase);
     let fine = phase != Phase::Request || expr.stage() < Stage::Response;
+    if fine && unchosen() {
+        let text = String::from_utf8_lossy(expr.text());
+        let message = format!(
+            "`{text}` asks for the backend, and none is chosen yet when `{}` rules of a frontend run",
+            phase.keyword()
+        );
+        scope.report(
+            Diagnostic::error(codes::TOO_EARLY, span, message)
+                .help("use it in the backend, or in an `http-response` rule"),
+        );
+        return false;
+    }
     if !fine {
         let text = String::from_utf8_lossy(expr.text());
         let message = format!("`{text}` reads the response, and `{}` rules run before there is one", phase.keyword());
         scope.report(Diagnostic::error(codes::TOO_EARLY, span, message).help("use it in an `http-response` rule"));
     }
     fine
+}
+
+/// Whether the expression is about the backend that was chosen.
+pub(super) fn reads_backend(expr: &Expr) -> bool {
+    expr.fetch().source == Source::Backend
+        || expr.args().acls().any(|(_, acl)| acl.tests().iter().any(|test| reads_backend(&test.expr)))
+}
+
+/// Whether no backend is chosen yet: in request rules of a frontend.
+pub(super) fn before_backend(scope: &Scope<'_>, phase: Phase) -> bool {
+    phase == Phase::Request && scope.proxy.listens && !scope.proxy.serves
 }
 
 fn fetch_row(scope: &mut Scope<'_>, word: &Word, call: &Call, in_response: bool) -> Option<&'static FetchRow> {
@@ -177,10 +201,52 @@ fn arguments(scope: &mut Scope<'_>, word: &Word, call: &Call, name: &str, specs:
                 scope.error(codes::MISSING_ARGUMENT, word.part(call.whole.clone()), message);
                 return None;
             }
-            _ => Arg::Absent,
+            _ => own(scope, word, call, spec.kind)?,
         });
     }
     Some(args)
+}
+
+/// A proxy that is named.
+fn proxy(scope: &mut Scope<'_>, name: &str, span: Span, kind: ArgKind) -> Option<Arg> {
+    let (what, known) = match kind {
+        ArgKind::Frontend => ("frontend", scope.proxies.frontends()),
+        _ => ("backend", scope.proxies.backends()),
+    };
+    if known.contains(&name) {
+        return Some(Arg::Text(name.as_bytes().into()));
+    }
+    let nearest = suggest::nearest(name, known.into_iter());
+    let finding = Diagnostic::error(codes::BAD_ARGUMENT, span, format!("there is no {what} `{name}`"));
+    scope.report(finding.did_you_mean(nearest));
+    None
+}
+
+/// What an argument is that was left out: a proxy is the one at hand. A `defaults` section is none; its lines are read
+/// again for those who inherit them.
+fn own(scope: &mut Scope<'_>, word: &Word, call: &Call, kind: ArgKind) -> Option<Arg> {
+    let (what, fits) = match kind {
+        ArgKind::Frontend => ("frontend", scope.proxy.listens),
+        ArgKind::Backend => ("backend", scope.proxy.serves),
+        _ => return Some(Arg::Absent),
+    };
+    if fits {
+        return Some(Arg::Text(scope.proxy.name.as_bytes().into()));
+    }
+    if !scope.proxy.listens && !scope.proxy.serves {
+        return Some(Arg::Absent);
+    }
+    let name = String::from_utf8_lossy(call.name(word)).into_owned();
+    let message = format!("`{name}` is about a {what}, and `{}` is none", scope.proxy.name);
+    let finding = Diagnostic::error(codes::MISSING_ARGUMENT, word.part(call.whole.clone()), message);
+    scope.report(finding.help(format!("name one: `{name}(NAME)`")));
+    None
+}
+
+/// The bytes that pairs of hexadecimal digits are.
+fn bytes(digits: &[u8]) -> Option<Vec<u8>> {
+    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+    digits.chunks(2).map(|pair| Some(digit(*pair.first()?)? << 4 | digit(*pair.get(1)?)?)).collect()
 }
 
 /// `str()` is an empty text.
@@ -223,6 +289,18 @@ fn argument(scope: &mut Scope<'_>, word: &Word, raw: &RawArg, kind: ArgKind) -> 
             Some(Arg::Key(KeyText { text: raw.text.as_slice().into(), file }))
         }
         ArgKind::Var => vars::variable(scope, &raw.text, span).map(Arg::Var),
+        ArgKind::Env => {
+            Some(scope.outside.var(&text).map_or(Arg::Absent, |value| Arg::Text(value.into_bytes().into())))
+        }
+        ArgKind::Hex => bytes(&raw.text)
+            .map(|bytes| Arg::Text(bytes.into()))
+            .or_else(|| wrong(scope, "pairs of hexadecimal digits")),
+        ArgKind::Frontend | ArgKind::Backend => proxy(scope, &text, span, kind),
+        ArgKind::Acl => {
+            let name = text.trim_start_matches('!');
+            let negated = (text.len() - name.len()) % 2 == 1;
+            acls::named(scope, name, span).map(|acl| Arg::Acl(negated, acl))
+        }
         ArgKind::File => scope.read_path(&text, span).map(|bytes| Arg::File(bytes.into())),
     }
 }

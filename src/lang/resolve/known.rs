@@ -2,59 +2,44 @@
 //! nobody knows: a row makes its word here superfluous.
 
 /// Fetches (HAProxy manual §7.3).
-const FETCHES: &str = "51d.all accept_date acl act_conn always_false always_true avg_queue base base32 base32+src baseq \
-     bc.timer.connect bc_be_queue bc_dst bc_dst_port bc_err bc_err_name bc_err_str bc_glitches bc_http_major \
-     bc_nb_streams bc_reused bc_rtt bc_rttvar bc_settings_streams_limit bc_src bc_src_port bc_srv_queue be_conn \
-     be_conn_free be_connect_timeout be_id be_max_retries be_name be_queue_timeout be_server_timeout be_sess_rate \
-     be_tarpit_timeout be_tunnel_timeout bin bool bs.aborted bs.debug_str bs.id bs.rst_code bytes_in bytes_out \
-     capture.req.hdr capture.req.method capture.req.uri capture.req.ver capture.res.hdr capture.res.ver connslots \
-     cook cook_cnt cook_val cookie cpu_calls cpu_ns_avg cpu_ns_tot cpu_usage_grp cpu_usage_proc cpu_usage_thr \
-     cur_client_timeout cur_connect_timeout cur_max_retries cur_queue_timeout cur_server_timeout cur_tarpit_timeout \
-     cur_tunnel_timeout date date_us distcc_body distcc_param dst dst_conn dst_is_local dst_port dump_all_vars env \
-     fc.timer.handshake fc.timer.total fc_dst fc_dst_is_local fc_dst_port fc_err fc_err_name fc_err_str fc_fackets \
-     fc_glitches fc_http_major fc_lost fc_nb_streams fc_pp_authority fc_pp_tlv fc_pp_unique_id fc_rcvd_proxy \
-     fc_reordering fc_retrans fc_rtt fc_rttvar fc_sacked fc_saved_syn fc_settings_streams_limit fc_src \
-     fc_src_is_local fc_src_port fc_unacked fcgi.docroot fcgi.index fe_client_timeout fe_conn fe_defbe fe_id fe_name \
-     fe_req_rate fe_sess_rate fe_tarpit_timeout fs.aborted fs.debug_str fs.id fs.rst_code hdr hdr_cnt hdr_ip hdr_val \
-     hostname http_auth http_auth_bearer http_auth_group http_auth_pass http_auth_type http_auth_user http_first_req \
-     int internal.htx.data internal.htx.free internal.htx.free_data internal.htx.has_eom internal.htx.nbblks \
-     internal.htx.size internal.htx.used internal.htx_blk.data internal.htx_blk.hdrname internal.htx_blk.hdrval \
-     internal.htx_blk.size internal.htx_blk.start_line internal.htx_blk.type internal.strm.is_htx ipv4 ipv6 \
-     last_entity last_rule_file last_rule_line lat_ns_avg lat_ns_tot meth method nbsrv nuster.cache.hit nuster.host \
-     nuster.path nuster.query nuster.uri path pathq payload payload_lv pid prio_class prio_offset proc query queue \
-     quic_enabled rand rdp_cookie rdp_cookie_cnt rep_ssl_hello_type req.body req.body_len req.body_param \
-     req.body_size req.bytes_in req.bytes_out req.cook req.cook_cnt req.cook_names req.cook_val req.fhdr req.fhdr_cnt \
-     req.hdr req.hdr_cnt req.hdr_ip req.hdr_names req.hdr_val req.hdrs req.hdrs_bin req.len req.payload \
-     req.payload_lv req.proto_http req.rdp_cookie req.rdp_cookie_cnt req.ssl_alpn req.ssl_cipherlist req.ssl_ec_ext \
-     req.ssl_hello_type req.ssl_keyshare_groups req.ssl_sigalgs req.ssl_sni req.ssl_st_ext req.ssl_supported_groups \
-     req.ssl_ver req.timer.hdr req.timer.idle req.timer.queue req.timer.tq req.ver req_len req_proto_http \
-     req_ssl_hello_type req_ssl_sni req_ssl_ver req_ver request_date res.body res.body_len res.body_size res.bytes_in \
-     res.bytes_out res.cache_hit res.cache_name res.comp res.comp_algo res.cook res.cook_cnt res.cook_names \
-     res.cook_val res.fhdr res.fhdr_cnt res.hdr res.hdr_cnt res.hdr_ip res.hdr_names res.hdr_val res.hdrs \
-     res.hdrs_bin res.len res.payload res.payload_lv res.ssl_hello_type res.timer.data res.timer.hdr res.ver resp_ver \
-     scook scook_cnt scook_val server_status set-cookie shdr shdr_cnt shdr_ip shdr_val so_id so_name spoe.engine-id \
-     src src_is_local src_port srv_conn srv_conn_free srv_id srv_is_up srv_iweight srv_name srv_queue srv_sess_rate \
-     srv_uweight srv_weight ssl_bc ssl_bc_alg_keysize ssl_bc_alpn ssl_bc_cipher ssl_bc_client_early_traffic_secret \
-     ssl_bc_client_handshake_traffic_secret ssl_bc_client_random ssl_bc_client_traffic_secret_0 ssl_bc_curve \
-     ssl_bc_early_exporter_secret ssl_bc_err ssl_bc_err_str ssl_bc_exporter_secret ssl_bc_is_resumed ssl_bc_npn \
-     ssl_bc_protocol ssl_bc_server_handshake_traffic_secret ssl_bc_server_random ssl_bc_server_traffic_secret_0 \
-     ssl_bc_session_id ssl_bc_session_key ssl_bc_sni ssl_bc_unique_id ssl_bc_use_keysize ssl_c_ca_err \
-     ssl_c_ca_err_depth ssl_c_chain_der ssl_c_der ssl_c_err ssl_c_i_dn ssl_c_key_alg ssl_c_notafter ssl_c_notbefore \
-     ssl_c_policies ssl_c_r_dn ssl_c_s_dn ssl_c_san ssl_c_serial ssl_c_sha1 ssl_c_sig_alg ssl_c_used ssl_c_verify \
-     ssl_c_version ssl_f_der ssl_f_i_dn ssl_f_key_alg ssl_f_notafter ssl_f_notbefore ssl_f_s_dn ssl_f_serial \
-     ssl_f_sha1 ssl_f_sig_alg ssl_f_version ssl_fc ssl_fc_alg_keysize ssl_fc_alpn ssl_fc_cipher ssl_fc_cipherlist_bin \
-     ssl_fc_cipherlist_hex ssl_fc_cipherlist_str ssl_fc_cipherlist_xxh ssl_fc_client_early_traffic_secret \
-     ssl_fc_client_handshake_traffic_secret ssl_fc_client_random ssl_fc_client_traffic_secret_0 ssl_fc_crtname \
-     ssl_fc_curve ssl_fc_early_exporter_secret ssl_fc_early_rcvd ssl_fc_ecformats_bin ssl_fc_ech_outer_sni \
-     ssl_fc_ech_status ssl_fc_eclist_bin ssl_fc_err ssl_fc_err_str ssl_fc_exporter_secret ssl_fc_extlist_bin \
-     ssl_fc_has_crt ssl_fc_has_early ssl_fc_has_sni ssl_fc_is_resumed ssl_fc_npn ssl_fc_protocol \
-     ssl_fc_protocol_hello_id ssl_fc_server_handshake_traffic_secret ssl_fc_server_random \
-     ssl_fc_server_traffic_secret_0 ssl_fc_session_id ssl_fc_session_key ssl_fc_sigalgs_bin ssl_fc_sni \
-     ssl_fc_supported_versions_bin ssl_fc_unique_id ssl_fc_use_keysize ssl_s_chain_der ssl_s_der ssl_s_i_dn \
-     ssl_s_key_alg ssl_s_notafter ssl_s_notbefore ssl_s_s_dn ssl_s_serial ssl_s_sha1 ssl_s_sig_alg ssl_s_version \
-     status stopping str table_avl table_cnt term_events tgroup thread txn.conn_retries txn.id32 txn.redispatched \
-     txn.sess_term_state txn.status txn.timer.total txn.timer.user unique-id uptime url url32 url32+src url_ip \
-     url_param url_port urlp urlp_val uuid var wait_end waiting_entity";
+const FETCHES: &str = "51d.all avg_queue bc.timer.connect bc_be_queue bc_dst bc_dst_port bc_err bc_err_name bc_err_str bc_glitches \
+     bc_http_major bc_nb_streams bc_reused bc_rtt bc_rttvar bc_settings_streams_limit bc_src bc_src_port bc_srv_queue \
+     be_conn_free be_max_retries be_queue_timeout be_tarpit_timeout bs.aborted bs.debug_str bs.id bs.rst_code \
+     bytes_in bytes_out capture.req.hdr capture.res.hdr connslots cpu_calls cpu_ns_avg cpu_ns_tot cpu_usage_grp \
+     cpu_usage_proc cpu_usage_thr cur_max_retries cur_queue_timeout cur_tarpit_timeout distcc_body distcc_param \
+     dst_conn dump_all_vars fc.timer.handshake fc.timer.total fc_err fc_err_name fc_err_str fc_fackets fc_glitches \
+     fc_lost fc_nb_streams fc_pp_authority fc_pp_tlv fc_pp_unique_id fc_reordering fc_retrans fc_rtt fc_rttvar \
+     fc_sacked fc_saved_syn fc_settings_streams_limit fc_unacked fcgi.docroot fcgi.index fe_tarpit_timeout fs.aborted \
+     fs.debug_str fs.id fs.rst_code http_auth http_auth_group internal.htx.data internal.htx.free \
+     internal.htx.free_data internal.htx.has_eom internal.htx.nbblks internal.htx.size internal.htx.used \
+     internal.htx_blk.data internal.htx_blk.hdrname internal.htx_blk.hdrval internal.htx_blk.size \
+     internal.htx_blk.start_line internal.htx_blk.type internal.strm.is_htx last_entity lat_ns_avg lat_ns_tot nbsrv \
+     payload payload_lv prio_class prio_offset queue rdp_cookie rdp_cookie_cnt rep_ssl_hello_type req.body \
+     req.body_len req.body_param req.body_size req.bytes_in req.bytes_out req.hdrs_bin req.payload req.payload_lv \
+     req.rdp_cookie req.rdp_cookie_cnt req.ssl_alpn req.ssl_cipherlist req.ssl_ec_ext req.ssl_hello_type \
+     req.ssl_keyshare_groups req.ssl_sigalgs req.ssl_sni req.ssl_st_ext req.ssl_supported_groups req.ssl_ver \
+     req.timer.hdr req.timer.idle req.timer.queue req.timer.tq req_ssl_hello_type req_ssl_sni req_ssl_ver res.body \
+     res.body_len res.body_size res.bytes_in res.bytes_out res.comp res.comp_algo res.hdrs_bin res.len res.payload \
+     res.payload_lv res.ssl_hello_type res.timer.data res.timer.hdr spoe.engine-id srv_conn srv_conn_free srv_id \
+     srv_is_up srv_iweight srv_name srv_queue srv_sess_rate srv_uweight srv_weight ssl_bc ssl_bc_alg_keysize \
+     ssl_bc_alpn ssl_bc_cipher ssl_bc_client_early_traffic_secret ssl_bc_client_handshake_traffic_secret \
+     ssl_bc_client_random ssl_bc_client_traffic_secret_0 ssl_bc_curve ssl_bc_early_exporter_secret ssl_bc_err \
+     ssl_bc_err_str ssl_bc_exporter_secret ssl_bc_is_resumed ssl_bc_npn ssl_bc_protocol \
+     ssl_bc_server_handshake_traffic_secret ssl_bc_server_random ssl_bc_server_traffic_secret_0 ssl_bc_session_id \
+     ssl_bc_session_key ssl_bc_sni ssl_bc_unique_id ssl_bc_use_keysize ssl_c_ca_err ssl_c_ca_err_depth \
+     ssl_c_chain_der ssl_c_der ssl_c_err ssl_c_i_dn ssl_c_key_alg ssl_c_notafter ssl_c_notbefore ssl_c_policies \
+     ssl_c_r_dn ssl_c_s_dn ssl_c_san ssl_c_serial ssl_c_sha1 ssl_c_sig_alg ssl_c_version ssl_f_der ssl_f_i_dn \
+     ssl_f_key_alg ssl_f_notafter ssl_f_notbefore ssl_f_s_dn ssl_f_serial ssl_f_sha1 ssl_f_sig_alg ssl_f_version \
+     ssl_fc_cipherlist_bin ssl_fc_cipherlist_hex ssl_fc_cipherlist_str ssl_fc_cipherlist_xxh \
+     ssl_fc_client_early_traffic_secret ssl_fc_client_handshake_traffic_secret ssl_fc_client_random \
+     ssl_fc_client_traffic_secret_0 ssl_fc_crtname ssl_fc_curve ssl_fc_early_exporter_secret ssl_fc_early_rcvd \
+     ssl_fc_ecformats_bin ssl_fc_ech_outer_sni ssl_fc_ech_status ssl_fc_eclist_bin ssl_fc_err ssl_fc_err_str \
+     ssl_fc_exporter_secret ssl_fc_extlist_bin ssl_fc_npn ssl_fc_protocol_hello_id \
+     ssl_fc_server_handshake_traffic_secret ssl_fc_server_random ssl_fc_server_traffic_secret_0 ssl_fc_session_id \
+     ssl_fc_session_key ssl_fc_sigalgs_bin ssl_fc_supported_versions_bin ssl_fc_unique_id ssl_s_chain_der ssl_s_der \
+     ssl_s_i_dn ssl_s_key_alg ssl_s_notafter ssl_s_notbefore ssl_s_s_dn ssl_s_serial ssl_s_sha1 ssl_s_sig_alg \
+     ssl_s_version table_avl table_cnt term_events tgroup txn.conn_retries txn.id32 txn.redispatched \
+     txn.sess_term_state txn.timer.total txn.timer.user unique-id waiting_entity";
 
 /// What follows `sc_`, `sc0_`, `sc1_`, `sc2_` and `src_` (HAProxy manual §7.3.3).
 const COUNTERS: &str = "bytes_in_rate bytes_out_rate clr_gpc clr_gpc0 clr_gpc1 conn_cnt conn_cur conn_rate get_gpc get_gpc0 get_gpc1 \

@@ -46,10 +46,33 @@ pub struct Scope<'a> {
     pub diagnostics: &'a mut Vec<Diagnostic>,
     /// The ACLs of the proxy.
     pub acls: &'a mut Acls,
+    /// The proxy.
+    pub proxy: Proxy<'a>,
+    /// The names of all proxies.
+    pub proxies: &'a dyn Proxies,
     /// The variables of the configuration.
     pub vars: &'a mut VarNames,
     /// Whether known words without machinery are warnings.
     pub lenient: bool,
+}
+
+/// The proxy whose lines are resolved.
+#[derive(Clone, Copy, Debug)]
+pub struct Proxy<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Whether it takes connections.
+    pub listens: bool,
+    /// Whether it has servers.
+    pub serves: bool,
+}
+
+/// The names of all proxies, those that stand further down included.
+pub trait Proxies {
+    /// The frontends and `listen` sections.
+    fn frontends(&self) -> Vec<&str>;
+    /// The backends and `listen` sections.
+    fn backends(&self) -> Vec<&str>;
 }
 
 impl Scope<'_> {

@@ -1,6 +1,6 @@
 //! `bind`: where a frontend listens, and TLS on it.
 
-use std::{net::SocketAddr, path::PathBuf};
+use std::{net::SocketAddr, path::PathBuf, sync::Arc};
 
 use super::{
     Args, Draft, Loader,
@@ -9,7 +9,15 @@ use super::{
 };
 use crate::{
     config::{Bind, BindAddress, BindTls},
-    lang::{ast::Word, code, diag::Diagnostic, keyword, source::Span, suggest},
+    lang::{
+        ast::Word,
+        code,
+        diag::Diagnostic,
+        keyword,
+        source::{Span, offset},
+        suggest,
+    },
+    rule::BindName,
 };
 
 /// Ports of one range; more is a slip of the pen.
@@ -25,6 +33,8 @@ pub(in crate::lang) struct BindDraft {
     defaults: Vec<PathBuf>,
     alpn: Vec<String>,
     strict_sni: bool,
+    name: Option<Arc<str>>,
+    number: Option<u32>,
 }
 
 /// `bind ADDRESS[,…] [PARAMETER …]`.
@@ -45,10 +55,16 @@ pub(super) fn in_head(loader: &mut Loader<'_>, draft: &mut Draft, word: &Word) {
 }
 
 fn add(loader: &mut Loader<'_>, draft: &mut Draft, word: &Word, made: BindDraft) {
+    let (name, number) = (made.name.clone(), made.number);
     let tls = tls(loader, made);
     let place = loader.sources.place(word.span);
     for (address, span) in addresses(loader, word) {
-        draft.binds.push((Bind { address, tls: tls.clone(), place: place.clone() }, span));
+        // As in HAProxy: the place in the frontend, or the next one that no `id` has taken.
+        let taken = |number: u32| draft.binds.iter().any(|(bind, _)| bind.name.number == number);
+        let next = offset(draft.binds.len() + 1);
+        let number = number.or_else(|| (next..).find(|number| !taken(*number))).unwrap_or(next);
+        let name = BindName { number, name: name.clone() };
+        draft.binds.push((Bind { address, name, tls: tls.clone(), place: place.clone() }, span));
     }
 }
 
@@ -90,6 +106,25 @@ fn tls(loader: &mut Loader<'_>, made: BindDraft) -> Option<BindTls> {
         return None;
     }
     Some(BindTls { certificates, alpn: made.alpn, strict_sni: made.strict_sni })
+}
+
+/// `name`, which rules read as `so_name`.
+pub(in crate::lang) fn name(_: &mut Loader<'_>, made: &mut BindDraft, _: &Word, values: &[Word]) {
+    made.name = values.first().map(|name| name.lossy().into());
+}
+
+/// `id`, which rules read as `so_id`.
+pub(in crate::lang) fn id(loader: &mut Loader<'_>, made: &mut BindDraft, _: &Word, values: &[Word]) {
+    let Some(word) = values.first() else { return };
+    match number(word) {
+        Some(number) => made.number = Some(number),
+        None => loader.error(code::BAD_VALUE, word.span, "an `id` is a number from 1"),
+    }
+}
+
+/// A number from 1 that has not been given.
+pub(super) fn number(word: &Word) -> Option<u32> {
+    word.lossy().parse().ok().filter(|number| *number > 0)
 }
 
 pub(in crate::lang) fn ssl(_: &mut Loader<'_>, made: &mut BindDraft, word: &Word, _: &[Word]) {

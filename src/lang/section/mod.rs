@@ -29,7 +29,7 @@ use super::{
     code,
     diag::{AROUND, Diagnostic, Severity},
     keyword::{self, Found, Row, Status, place},
-    resolve::{Acls, Scope, VarNames},
+    resolve::{Proxy, Scope, VarNames},
     source::{Sources, Span},
     suggest,
 };
@@ -119,7 +119,7 @@ pub(super) fn read(
         sources,
         diagnostics,
         vars: VarNames::default(),
-        config: Config::default(),
+        config: Config { files: sources.names().map(str::to_owned).collect(), ..Config::default() },
         names: Names::default(),
         crt_base: None,
         nuster: None,
@@ -183,11 +183,13 @@ impl Loader<'_> {
     }
 
     /// Room in which the rule compiler works for one proxy.
-    pub(super) fn scope<'s>(&'s mut self, acls: &'s mut Acls) -> Scope<'s> {
+    pub(super) fn scope<'s>(&'s mut self, draft: &'s mut Draft) -> Scope<'s> {
         Scope {
             outside: self.outside,
             diagnostics: &mut self.diagnostics,
-            acls,
+            acls: &mut draft.acls,
+            proxy: Proxy { name: &draft.name, listens: draft.kind.listens(), serves: draft.kind.serves() },
+            proxies: &self.names,
             vars: &mut self.vars,
             lenient: self.lenient,
         }

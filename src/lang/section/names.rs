@@ -6,7 +6,7 @@ use std::{collections::HashMap, time::Duration};
 use super::{Kind, Loader, head::Head};
 use crate::{
     config::{Backend, Frontend, Id, Store},
-    lang::{ast::Word, code, diag::Diagnostic, source::Span, suggest},
+    lang::{ast::Word, code, diag::Diagnostic, resolve::Proxies, source::Span, suggest},
 };
 
 /// What names stand for.
@@ -21,6 +21,16 @@ pub(super) struct Names {
     pub(super) lifetime_caps: HashMap<usize, Duration>,
     /// Where the caching rules stand, in the order of the configuration's table.
     pub(super) rules: Vec<Span>,
+}
+
+impl Proxies for Names {
+    fn frontends(&self) -> Vec<&str> {
+        self.frontends.keys().map(String::as_str).collect()
+    }
+
+    fn backends(&self) -> Vec<&str> {
+        self.backends.keys().map(String::as_str).collect()
+    }
 }
 
 impl Names {

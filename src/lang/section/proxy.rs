@@ -1,6 +1,8 @@
 //! Proxies: `defaults`, `frontend`, `backend`, `listen`. What is inherited is replayed: a proxy reads
 //! the lines of its defaults, then its own, so that what stands later wins as in HAProxy.
 
+use std::collections::HashSet;
+
 use super::{
     Args, Kind, Loader, ServerDraft, bind,
     head::Head,
@@ -37,6 +39,8 @@ pub(in crate::lang) struct Draft {
     /// The word behind the last `mode`.
     pub(super) mode: Option<Word>,
     pub(super) maxconn: Option<usize>,
+    /// `id`.
+    number: Option<u32>,
     pub(super) timeouts: Timeouts,
     pub(super) forwardfor: Option<ForwardFor>,
     pub(super) logs: Logs,
@@ -211,6 +215,16 @@ pub(in crate::lang) fn maxconn(loader: &mut Loader<'_>, draft: &mut Draft, args:
     }
 }
 
+/// `id`, which rules read as `fe_id` and `be_id`.
+pub(in crate::lang) fn id(loader: &mut Loader<'_>, draft: &mut Draft, mut args: Args<'_>) {
+    let Some(word) = loader.need(&mut args, "a number") else { return };
+    loader.nothing_more(&args);
+    match bind::number(word) {
+        Some(number) => draft.number = Some(number),
+        None => loader.error(code::BAD_VALUE, word.span, "an `id` is a number from 1"),
+    }
+}
+
 impl Draft {
     fn new(head: &Head<'_>) -> Self {
         Self {
@@ -222,6 +236,7 @@ impl Draft {
             acls: Acls::default(),
             mode: None,
             maxconn: None,
+            number: None,
             timeouts: Timeouts::default(),
             forwardfor: None,
             logs: Logs::default(),
@@ -250,6 +265,8 @@ impl Draft {
     fn frontend(&self, loader: &Loader<'_>, own: Option<Id<Backend>>) -> Frontend {
         Frontend {
             name: self.name.clone(),
+            number: self.number.unwrap_or_default(),
+            names_default: self.targets.default.is_some(),
             binds: self.binds.iter().map(|(bind, _)| bind.clone()).collect(),
             maxconn: self.maxconn,
             timeouts: self.timeouts.of_client(),
@@ -269,6 +286,7 @@ impl Draft {
         let rules = if with_rules { &self.rules } else { &Rules::default() };
         Backend {
             name: self.name.clone(),
+            number: self.number.unwrap_or_default(),
             servers: self.servers.iter().map(|(server, _)| server.clone()).collect(),
             balance: self.balance,
             timeouts: self.timeouts.of_server(),
@@ -297,7 +315,8 @@ fn set(rules: &[Rule]) -> RuleSet {
 /// A `listen` is one proxy: its rules run once, with its front half. A request that another frontend
 /// sends to its back half must meet them too; for such requests there is a second backend of that
 /// name, behind all others, that carries them.
-pub(super) fn finish(loader: &mut Loader<'_>, drafts: Vec<Draft>) {
+pub(super) fn finish(loader: &mut Loader<'_>, mut drafts: Vec<Draft>) {
+    number(&mut drafts);
     let mut again = Vec::new();
     for draft in &drafts {
         let own = Id::new(loader.config.backends.len());
@@ -320,6 +339,21 @@ pub(super) fn finish(loader: &mut Loader<'_>, drafts: Vec<Draft>) {
         loader.config.backends.push(draft.backend(true));
         for frontend in loader.config.frontends.iter_mut().filter(|frontend| frontend.name != draft.name) {
             retarget(frontend, own, ruled);
+        }
+    }
+}
+
+/// Gives every proxy without an `id` its place in the file, or the next one that no `id` has taken.
+fn number(drafts: &mut [Draft]) {
+    let mut taken: HashSet<u32> = drafts.iter().filter_map(|draft| draft.number).collect();
+    let mut next = 0;
+    for draft in drafts {
+        next += 1;
+        if draft.number.is_none() {
+            while !taken.insert(next) {
+                next += 1;
+            }
+            draft.number = Some(next);
         }
     }
 }

@@ -69,7 +69,7 @@ pub(in crate::lang) fn use_backend(loader: &mut Loader<'_>, draft: &mut Draft, a
                 .help("the form is `use_backend NAME if CONDITION`"),
         );
     }
-    let cond = resolve::cond(&mut loader.scope(&mut draft.acls), cond_words, Phase::Request);
+    let cond = resolve::cond(&mut loader.scope(draft), cond_words, Phase::Request);
     let target = target(loader, draft, name);
     if !draft.inherited {
         order(loader, draft, &args, cond_words.is_empty());
@@ -81,7 +81,7 @@ pub(in crate::lang) fn use_backend(loader: &mut Loader<'_>, draft: &mut Draft, a
 
 fn target(loader: &mut Loader<'_>, draft: &mut Draft, name: &Word) -> Option<SwitchTarget> {
     if memchr::memmem::find(&name.text, b"%[").is_some() {
-        let format = resolve::format(&mut loader.scope(&mut draft.acls), name, Phase::Request);
+        let format = resolve::format(&mut loader.scope(draft), name, Phase::Request);
         return format.map(SwitchTarget::Named);
     }
     loader.backend(name).map(SwitchTarget::Backend)

@@ -9,13 +9,13 @@ use crate::{
         source::Span,
     },
     policy::terms::Ttl,
-    rule::Phase,
+    rule::{Phase, Rule, RulePlace},
 };
 
 /// `acl NAME …`.
 pub(in crate::lang) fn acl(loader: &mut Loader<'_>, draft: &mut Draft, args: Args<'_>) {
     if !refused_in_anonymous(loader, draft, &args) {
-        resolve::acl(&mut loader.scope(&mut draft.acls), args.line);
+        resolve::acl(&mut loader.scope(draft), args.line);
     }
 }
 
@@ -52,7 +52,7 @@ pub(in crate::lang) fn cache_response(loader: &mut Loader<'_>, draft: &mut Draft
     }
 }
 
-fn rule(loader: &mut Loader<'_>, draft: &mut Draft, phase: Phase, args: &Args<'_>) -> Option<crate::rule::Rule> {
+fn rule(loader: &mut Loader<'_>, draft: &mut Draft, phase: Phase, args: &Args<'_>) -> Option<Rule> {
     if refused_in_anonymous(loader, draft, args) {
         return None;
     }
@@ -67,7 +67,13 @@ fn rule(loader: &mut Loader<'_>, draft: &mut Draft, phase: Phase, args: &Args<'_
         loader.refuse(&format!("{} {haproxys}", args.name()), action.span, hint);
         return None;
     }
-    resolve::rule(&mut loader.scope(&mut draft.acls), phase, args.rest(), args.line)
+    let rule = resolve::rule(&mut loader.scope(draft), phase, args.rest(), args.line)?;
+    Some(placed(loader, rule, args))
+}
+
+fn placed(loader: &Loader<'_>, rule: Rule, args: &Args<'_>) -> Rule {
+    let span = args.line.span;
+    Rule { place: Some(RulePlace { file: span.file.0, line: loader.sources.line(span) }), ..rule }
 }
 
 /// A plain `redirect`: it runs behind every `http-request` rule of its proxy.
@@ -75,8 +81,8 @@ pub(in crate::lang) fn redirect(loader: &mut Loader<'_>, draft: &mut Draft, args
     warn_of_order(loader, &args, draft.targets.first);
     draft.rules.first_redirect.get_or_insert(args.keyword());
     draft.rules.answers_all |= resolve::split_cond(args.rest()).1.is_empty();
-    if let Some(rule) = resolve::redirect_line(&mut loader.scope(&mut draft.acls), args.rest(), args.line) {
-        draft.rules.redirects.push(rule);
+    if let Some(rule) = resolve::redirect_line(&mut loader.scope(draft), args.rest(), args.line) {
+        draft.rules.redirects.push(placed(loader, rule, &args));
     }
 }
 
@@ -127,7 +133,7 @@ pub(in crate::lang) fn nuster_rule(loader: &mut Loader<'_>, draft: &mut Draft, a
 fn caching(loader: &mut Loader<'_>, draft: &mut Draft, dialect: Dialect, args: &Args<'_>) {
     let Some(name) = loader.need(&mut args.clone(), "a name") else { return };
     let place = loader.sources.place(args.line.span);
-    let scope = &mut loader.scope(&mut draft.acls);
+    let scope = &mut loader.scope(draft);
     let Some(made) = resolve::cache_rule(scope, dialect, args.rest(), args.line, place) else { return };
     if draft.kind == Kind::Defaults {
         return;

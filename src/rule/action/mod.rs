@@ -17,6 +17,7 @@ use super::{
     acl::Cond,
     expr::Expr,
     format::Format,
+    notes::RulePlace,
     phase::{Source, Stage},
     txn::Txn,
     vars::VarId,
@@ -70,6 +71,8 @@ pub struct Rule {
     pub cond: Option<Cond>,
     /// What is done.
     pub action: Action,
+    /// Where it stands; `None` for what stands in no file.
+    pub place: Option<RulePlace>,
 }
 
 /// Rules of one phase, in the order they run.
@@ -145,7 +148,10 @@ impl RuleSet {
             }
             match rule.action.apply(txn) {
                 Flow::Next => {}
-                Flow::End(verdict) => return verdict,
+                Flow::End(verdict) => {
+                    txn.notes.last_rule = rule.place;
+                    return verdict;
+                }
             }
         }
         Verdict::Continue

@@ -5,6 +5,9 @@ use crate::rule::args::{Arg, ArgKind};
 
 const CONSTANT: FetchRow = FetchRow { source: Source::Constant, draw: Draw::One(given), ..TEXT };
 
+const ACL: ArgSpec = ArgSpec::may(ArgKind::Acl);
+const ACLS: &[ArgSpec] = &[ArgSpec::need(ArgKind::Acl), ACL, ACL, ACL, ACL, ACL, ACL, ACL, ACL, ACL, ACL, ACL];
+
 pub(super) const ROWS: &[FetchRow] = &[
     FetchRow {
         names: &["always_true", "req.proto_http", "req_proto_http", "wait_end"],
@@ -17,6 +20,35 @@ pub(super) const ROWS: &[FetchRow] = &[
         output: Type::Bool,
         draw: Draw::One(|_, _| Some(Sample::Bool(false))),
         ..CONSTANT
+    },
+    FetchRow {
+        names: &["quic_enabled"],
+        output: Type::Bool,
+        draw: Draw::One(|_, _| Some(Sample::Bool(false))),
+        ..CONSTANT
+    },
+    // There is one process, and it is the first.
+    FetchRow {
+        names: &["nbproc", "proc"],
+        output: Type::Int,
+        draw: Draw::One(|_, _| Some(Sample::Int(1))),
+        ..CONSTANT
+    },
+    FetchRow { names: &["env"], args: &[ArgSpec::need(ArgKind::Env)], ..CONSTANT },
+    FetchRow {
+        names: &["bin"],
+        args: &[ArgSpec::need(ArgKind::Hex)],
+        output: Type::Bin,
+        draw: Draw::One(|args, _| args.text(0).map(Sample::Bin)),
+        ..CONSTANT
+    },
+    FetchRow {
+        names: &["acl"],
+        args: ACLS,
+        output: Type::Bool,
+        source: Source::Gateway,
+        draw: Draw::One(|args, txn| Some(Sample::Bool(args.acls().all(|(negated, acl)| acl.holds(txn) != negated)))),
+        ..TEXT
     },
     FetchRow { names: &["str"], args: &[ArgSpec::need(ArgKind::Text)], ..CONSTANT },
     FetchRow { names: &["int"], args: &[ArgSpec::need(ArgKind::Int)], output: Type::Int, ..CONSTANT },

@@ -1,19 +1,19 @@
 //! Cookies (HAProxy manual §7.3.6): `Cookie` of requests, `Set-Cookie` of responses. Names are
-//! case-sensitive; outside ACLs the last one of a name counts.
+//! case-sensitive; outside ACLs the last one of a name counts, and the first of all where none is named.
 
 use super::{
     ArgSpec, Args, Draw, FetchRow, OfRequest, OfResponse, Sample, Side, Source, TEXT, Txn, Type,
-    header::{lines, number, split_outside_quotes},
+    header::{Elements, lines, number, split_outside_quotes},
     joined,
 };
-use crate::rule::{args::ArgKind, sample::leading_int};
+use crate::rule::{args::ArgKind, sample::field_int};
 
 const NAME: &[ArgSpec] = &[ArgSpec::may(ArgKind::Text)];
 const REQUEST: FetchRow = FetchRow { args: NAME, ..TEXT };
 const RESPONSE: FetchRow = FetchRow { args: NAME, source: Source::Response, ..TEXT };
 
 pub(super) const ROWS: &[FetchRow] = &[
-    FetchRow { names: &["req.cook", "cook", "cookie"], draw: Draw::Many(last::<Sent>, each::<Sent>), ..REQUEST },
+    FetchRow { names: &["req.cook", "cook", "cookie"], draw: Draw::Many(chosen::<Sent>, each::<Sent>), ..REQUEST },
     FetchRow {
         names: &["req.cook_cnt", "cook_cnt"],
         output: Type::Int,
@@ -24,7 +24,7 @@ pub(super) const ROWS: &[FetchRow] = &[
         names: &["req.cook_val", "cook_val"],
         output: Type::Int,
         draw: Draw::Many(
-            |args, txn| integer(last::<Sent>(args, txn)?),
+            |args, txn| integer(chosen::<Sent>(args, txn)?),
             |args, txn, test| each::<Sent>(args, txn, &mut |sample| integer(sample).is_some_and(&mut *test)),
         ),
         ..REQUEST
@@ -41,7 +41,12 @@ pub(super) const ROWS: &[FetchRow] = &[
         }),
         ..REQUEST
     },
-    FetchRow { names: &["res.cook", "scook", "set-cookie"], draw: Draw::Many(last::<Set>, each::<Set>), ..RESPONSE },
+    FetchRow {
+        names: &["res.cook", "scook", "set-cookie"],
+        response_names: &["cookie"],
+        draw: Draw::Many(chosen::<Set>, each::<Set>),
+        ..RESPONSE
+    },
     FetchRow {
         names: &["res.cook_cnt", "scook_cnt"],
         output: Type::Int,
@@ -52,7 +57,7 @@ pub(super) const ROWS: &[FetchRow] = &[
         names: &["res.cook_val", "scook_val"],
         output: Type::Int,
         draw: Draw::Many(
-            |args, txn| integer(last::<Set>(args, txn)?),
+            |args, txn| integer(chosen::<Set>(args, txn)?),
             |args, txn, test| each::<Set>(args, txn, &mut |sample| integer(sample).is_some_and(&mut *test)),
         ),
         ..RESPONSE
@@ -84,8 +89,11 @@ impl Jar for Set {
     const LIST: bool = false;
 }
 
-fn last<'s, J: Jar>(args: &'s Args, txn: &'s Txn<'_>) -> Option<Sample<'s>> {
-    cookies::<J>(args, txn).last().map(Sample::Str)
+/// The last one of the name; without a name, the first of all.
+fn chosen<'s, J: Jar>(args: &'s Args, txn: &'s Txn<'_>) -> Option<Sample<'s>> {
+    let mut values = cookies::<J>(args, txn);
+    let chosen = if args.text(0).is_some() { values.last() } else { values.next() };
+    chosen.map(Sample::Str)
 }
 
 fn each<'s, J: Jar>(args: &'s Args, txn: &'s Txn<'_>, test: &mut dyn FnMut(Sample<'s>) -> bool) -> bool {
@@ -106,32 +114,69 @@ fn written<'s>(name: &'s [u8], line: &'s [u8]) -> impl Iterator<Item = &'s [u8]>
 
 fn integer(sample: Sample<'_>) -> Option<Sample<'_>> {
     match sample {
-        Sample::Str(text) => leading_int(text).map(Sample::Int),
+        Sample::Str(text) => Some(Sample::Int(field_int(text))),
         _ => None,
     }
 }
 
 /// The values of the cookies called as the first argument says, of all without one.
 fn cookies<'s, J: Jar>(args: &'s Args, txn: &'s Txn<'_>) -> impl Iterator<Item = &'s [u8]> + use<'s, J> {
-    let name = args.text(0);
-    let lines = J::Side::fields(txn).map(|fields| lines(fields, Some(J::FIELD))).into_iter().flatten();
-    lines
-        .flat_map(|line| pairs(line, J::LIST))
-        .filter(move |(cookie, _)| name.is_none_or(|name| *cookie == name))
-        .map(|(_, value)| value)
+    all::<J>(args.text(0).unwrap_or_default(), txn).map(|(_, value)| value)
 }
 
-/// `name=value` pairs of a line: at semicolons and commas outside quotes when it is a list, else the first one.
-fn pairs(line: &[u8], list: bool) -> impl Iterator<Item = (&[u8], &[u8])> {
-    let mut rest = Some(line);
-    std::iter::from_fn(move || {
-        let (pair, after) = split_outside_quotes(rest?, |byte| byte == b';' || (list && byte == b','));
-        rest = after.filter(|_| list);
-        Some(pair)
-    })
-    .filter_map(|pair| {
-        let equals = memchr::memchr(b'=', pair)?;
-        let (name, value) = pair.split_at_checked(equals)?;
-        Some((name.trim_ascii(), value.get(1..)?.trim_ascii()))
-    })
+/// The names of all cookies that the client sent.
+pub(super) fn sent_names<'s>(txn: &'s Txn<'_>) -> impl Iterator<Item = &'s [u8]> + use<'s> {
+    all::<Sent>(b"", txn).map(|(name, _)| name)
+}
+
+/// The names of all cookies that the response sets; `None` while there is none.
+pub(super) fn set_names<'s>(txn: &'s Txn<'_>) -> Option<impl Iterator<Item = &'s [u8]> + use<'s>> {
+    let lines = lines(OfResponse::fields(txn)?, Some(Set::FIELD));
+    Some(lines.filter_map(|line| Pairs { rest: line, name: b"", list: false }.next()).map(|(name, _)| name))
+}
+
+/// The cookies called `name`, all when that is empty. HAProxy splits lines at commas before it looks for cookies,
+/// those of `Set-Cookie` too.
+fn all<'s, J: Jar>(name: &'s [u8], txn: &'s Txn<'_>) -> impl Iterator<Item = (&'s [u8], &'s [u8])> + use<'s, J> {
+    let lines = J::Side::fields(txn).map(|fields| lines(fields, Some(J::FIELD))).into_iter().flatten();
+    lines.flat_map(Elements::of).flat_map(move |line| Pairs { rest: line, name, list: J::LIST })
+}
+
+/// The `name=value` pairs of a line that are called `name`, of any name when that is empty. Without `list`, the line is
+/// over at the first pair of another name: what follows are attributes of a cookie.
+struct Pairs<'s> {
+    rest: &'s [u8],
+    name: &'s [u8],
+    list: bool,
+}
+
+impl<'s> Iterator for Pairs<'s> {
+    type Item = (&'s [u8], &'s [u8]);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        // HAProxy does not look where nothing but the name and its equals sign has room.
+        while self.rest.len() > self.name.len() + 1 {
+            let line = self.rest;
+            let end = line.iter().position(|&byte| matches!(byte, b'=' | b';') || (self.list && byte == b','));
+            let Some(end) = end else { break };
+            let (name, rest) = (line.get(..end)?.trim_ascii(), line.get(end + 1..)?);
+            if line.get(end) != Some(&b'=') {
+                self.rest = rest;
+                continue;
+            }
+            let (value, after) = split_outside_quotes(rest, |byte| matches!(byte, b';' | b','));
+            self.rest = after.unwrap_or_default();
+            if name.starts_with(b"$") {
+                continue;
+            }
+            if self.name.is_empty() || self.name == name {
+                return Some((name, value.trim_ascii()));
+            }
+            if !self.list {
+                break;
+            }
+        }
+        self.rest = &[];
+        None
+    }
 }

@@ -1,14 +1,14 @@
-//! Header fields (HAProxy manual §7.3.6). `hdr` splits lines at commas, `fhdr` does not; without a
-//! name they read every line.
+//! Header fields (HAProxy manual §7.3.6). `hdr` splits lines at commas, `fhdr` does not. Without a name, counts are
+//! those of every line, and there is no value.
 
-use std::net::{IpAddr, SocketAddrV4};
+use std::net::{IpAddr, Ipv4Addr};
 
 use super::{
     ArgSpec, Args, Draw, FetchRow, OfRequest, OfResponse, Sample, Side, Source, TEXT, Txn, Type, joined, pick,
 };
 use crate::{
     message::Fields,
-    rule::{args::ArgKind, sample::leading_int},
+    rule::{args::ArgKind, sample::field_int},
 };
 
 const NAME: &[ArgSpec] = &[ArgSpec::may(ArgKind::Field)];
@@ -91,17 +91,36 @@ impl Read for Text {
 
 impl Read for Number {
     fn read(element: &[u8]) -> Option<Sample<'_>> {
-        leading_int(element).map(Sample::Int)
+        Some(Sample::Int(field_int(element)))
     }
 }
 
 impl Read for Address {
     /// An address; an IPv4 address may have a port.
     fn read(element: &[u8]) -> Option<Sample<'_>> {
-        let text = std::str::from_utf8(element).ok()?;
-        let address = text.parse::<IpAddr>().ok();
-        address.or_else(|| text.parse::<SocketAddrV4>().ok().map(|with_port| (*with_port.ip()).into())).map(Sample::Ip)
+        ipv4(element).map(IpAddr::V4).or_else(|| std::str::from_utf8(element).ok()?.parse().ok()).map(Sample::Ip)
     }
+}
+
+/// Four decimal numbers, zeros in front of them allowed, and perhaps a port.
+fn ipv4(text: &[u8]) -> Option<Ipv4Addr> {
+    let mut pieces = text.splitn(2, |&byte| byte == b':');
+    let (address, port) = (pieces.next()?, pieces.next());
+    if port.is_some_and(|port| decimal(port).is_none_or(|port| port > u16::MAX.into())) {
+        return None;
+    }
+    let mut octets = [0; 4];
+    let mut numbers = address.split(|&byte| byte == b'.');
+    for octet in &mut octets {
+        *octet = u8::try_from(decimal(numbers.next()?)?).ok()?;
+    }
+    numbers.next().is_none().then(|| octets.into())
+}
+
+/// A number of nothing but digits.
+pub(super) fn decimal(text: &[u8]) -> Option<u32> {
+    let digits = !text.is_empty() && text.iter().all(u8::is_ascii_digit);
+    if digits { std::str::from_utf8(text).ok()?.parse().ok() } else { None }
 }
 
 const fn element<S: Side, R: Read>() -> Draw {
@@ -109,7 +128,7 @@ const fn element<S: Side, R: Read>() -> Draw {
 }
 
 fn one_element<'s, S: Side, R: Read>(args: &'s Args, txn: &'s Txn<'_>) -> Option<Sample<'s>> {
-    let elements = lines(S::fields(txn)?, args.field(0)).flat_map(Elements::of);
+    let elements = lines(S::fields(txn)?, Some(args.field(0)?)).flat_map(Elements::of);
     R::read(pick(elements, args.int(1).unwrap_or(0))?)
 }
 
@@ -121,20 +140,20 @@ fn each_element<'s, S: Side, R: Read>(
     if args.int(1).is_some() {
         return one_element::<S, R>(args, txn).is_some_and(test);
     }
-    let Some(fields) = S::fields(txn) else { return false };
-    lines(fields, args.field(0)).flat_map(Elements::of).filter_map(R::read).any(test)
+    let (Some(fields), Some(name)) = (S::fields(txn), args.field(0)) else { return false };
+    lines(fields, Some(name)).flat_map(Elements::of).filter_map(R::read).any(test)
 }
 
 fn line<'s, S: Side>(args: &'s Args, txn: &'s Txn<'_>) -> Option<Sample<'s>> {
-    pick(lines(S::fields(txn)?, args.field(0)), args.int(1).unwrap_or(0)).map(Sample::Str)
+    pick(lines(S::fields(txn)?, Some(args.field(0)?)), args.int(1).unwrap_or(0)).map(Sample::Str)
 }
 
 fn each_line<'s, S: Side>(args: &'s Args, txn: &'s Txn<'_>, test: &mut dyn FnMut(Sample<'s>) -> bool) -> bool {
     if args.int(1).is_some() {
         return line::<S>(args, txn).is_some_and(test);
     }
-    let Some(fields) = S::fields(txn) else { return false };
-    lines(fields, args.field(0)).map(Sample::Str).any(test)
+    let (Some(fields), Some(name)) = (S::fields(txn), args.field(0)) else { return false };
+    lines(fields, Some(name)).map(Sample::Str).any(test)
 }
 
 fn all_lines<'s, S: Side>(args: &'s Args, txn: &'s Txn<'_>) -> Option<Sample<'s>> {
@@ -162,12 +181,12 @@ pub(super) fn lines<'s>(fields: &'s Fields, name: Option<&'s str>) -> impl Itera
 /// The comma-separated elements of a line, trimmed. Empty ones count, unlike in RFC 9110 §5.6.1:
 /// `hdr_cnt` of `a,,b` is 3.
 #[derive(Clone)]
-struct Elements<'a> {
+pub(super) struct Elements<'a> {
     rest: Option<&'a [u8]>,
 }
 
 impl<'a> Elements<'a> {
-    fn of(line: &'a [u8]) -> Self {
+    pub(super) fn of(line: &'a [u8]) -> Self {
         Self { rest: Some(line) }
     }
 }

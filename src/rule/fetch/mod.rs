@@ -3,13 +3,17 @@
 //! A row says how a fetch is written, what it gives and how it is drawn; nothing else in the program
 //! names a fetch.
 
+mod auth;
 mod connection;
 mod constant;
 mod cookie;
+mod gateway;
 mod header;
+mod names;
 mod param;
 mod request;
 mod response;
+mod tls;
 
 use std::fmt;
 
@@ -84,9 +88,21 @@ impl fmt::Debug for FetchRow {
 
 /// Every row.
 pub fn rows() -> impl Iterator<Item = &'static FetchRow> {
-    [constant::ROWS, connection::ROWS, request::ROWS, header::ROWS, cookie::ROWS, param::ROWS, response::ROWS]
-        .into_iter()
-        .flatten()
+    [
+        constant::ROWS,
+        gateway::ROWS,
+        connection::ROWS,
+        tls::ROWS,
+        request::ROWS,
+        header::ROWS,
+        names::ROWS,
+        cookie::ROWS,
+        param::ROWS,
+        auth::ROWS,
+        response::ROWS,
+    ]
+    .into_iter()
+    .flatten()
 }
 
 /// The fetch called `name`. `in_response`: in an expression of a response rule, outside ACLs.

@@ -3,7 +3,7 @@
 use bumpalo::collections::Vec as BumpVec;
 
 use super::{ArgSpec, Args, Draw, FetchRow, Sample, TEXT, Txn, Type, joined};
-use crate::rule::{args::ArgKind, sample::leading_int};
+use crate::rule::{args::ArgKind, sample::field_int};
 
 const REQUEST: FetchRow = FetchRow {
     args: &[ArgSpec::may(ArgKind::Text), ArgSpec::may(ArgKind::Text), ArgSpec::may(ArgKind::Word(&["i"]))],
@@ -16,8 +16,8 @@ pub(super) const ROWS: &[FetchRow] = &[
         names: &["urlp_val", "url_param_val"],
         output: Type::Int,
         draw: Draw::Many(
-            |args, txn| params(args, txn).next().and_then(leading_int).map(Sample::Int),
-            |args, txn, test| params(args, txn).filter_map(leading_int).map(Sample::Int).any(test),
+            |args, txn| params(args, txn).next().map(field_int).map(Sample::Int),
+            |args, txn, test| params(args, txn).map(field_int).map(Sample::Int).any(test),
         ),
         ..REQUEST
     },

@@ -1,9 +1,14 @@
 //! The request's start line (HAProxy manual §7.3.6).
 
+use std::net::{IpAddr, Ipv4Addr};
+
 use bumpalo::collections::Vec as BumpVec;
 
-use super::{Args, Draw, FetchRow, Method, Sample, TEXT, Txn, Type};
-use crate::message::{Request, Version};
+use super::{ArgSpec, Args, Draw, FetchRow, Method, Sample, TEXT, Txn, Type, header::decimal, joined};
+use crate::{
+    message::{Request, Version},
+    rule::args::ArgKind,
+};
 
 pub(super) const ROWS: &[FetchRow] = &[
     FetchRow {
@@ -14,16 +19,77 @@ pub(super) const ROWS: &[FetchRow] = &[
         ..TEXT
     },
     FetchRow { names: &["path"], draw: Draw::One(|_, txn| path(txn.request).map(Sample::Str)), ..TEXT },
-    FetchRow { names: &["query"], draw: Draw::One(|_, txn| txn.request.query().map(Sample::Str)), ..TEXT },
-    FetchRow { names: &["pathq"], draw: Draw::One(|_, txn| concat(txn, &[], true)), ..TEXT },
+    FetchRow {
+        names: &["query"],
+        args: &[ArgSpec::may(ArgKind::Word(&["with_qm"]))],
+        draw: Draw::One(|args, txn| match args.text(0) {
+            None => txn.request.query().map(Sample::Str),
+            Some(_) => joined([&b"?"[..], txn.request.query()?].into_iter(), b"", txn.arena),
+        }),
+        ..TEXT
+    },
+    FetchRow { names: &["pathq", "nuster.uri"], draw: Draw::One(|_, txn| concat(txn, &[], true)), ..TEXT },
     FetchRow { names: &["url"], draw: Draw::One(url), ..TEXT },
-    FetchRow { names: &["base"], draw: Draw::One(|_, txn| concat(txn, &[txn.request.host()], false)), ..TEXT },
-    FetchRow { names: &["baseq"], draw: Draw::One(|_, txn| concat(txn, &[txn.request.host()], true)), ..TEXT },
+    FetchRow {
+        names: &["url_ip"],
+        output: Type::Ip,
+        draw: Draw::One(|args, txn| Some(Sample::Ip(url_address(args, txn)?.0.into()))),
+        ..TEXT
+    },
+    FetchRow {
+        names: &["url_port"],
+        output: Type::Int,
+        draw: Draw::One(|args, txn| Some(Sample::Int(url_address(args, txn)?.1.into()))),
+        ..TEXT
+    },
+    FetchRow { names: &["base"], draw: Draw::One(|_, txn| of_host(txn, false)), ..TEXT },
+    FetchRow { names: &["baseq"], draw: Draw::One(|_, txn| of_host(txn, true)), ..TEXT },
+    FetchRow {
+        names: &["base32"],
+        output: Type::Int,
+        draw: Draw::One(|_, txn| Some(Sample::Int(hash(txn, false).into()))),
+        ..TEXT
+    },
+    FetchRow {
+        names: &["url32"],
+        output: Type::Int,
+        draw: Draw::One(|_, txn| Some(Sample::Int(hash(txn, true).into()))),
+        ..TEXT
+    },
+    FetchRow { names: &["base32+src"], output: Type::Bin, draw: Draw::One(|_, txn| with_source(txn, false)), ..TEXT },
+    FetchRow { names: &["url32+src"], output: Type::Bin, draw: Draw::One(|_, txn| with_source(txn, true)), ..TEXT },
     FetchRow {
         names: &["req.ver", "req_ver"],
         draw: Draw::One(|_, txn| Some(Sample::Str(version(txn.request.version)))),
         ..TEXT
     },
+    FetchRow {
+        names: &["http_first_req"],
+        output: Type::Bool,
+        draw: Draw::One(|_, txn| Some(Sample::Bool(txn.request.is_first))),
+        ..TEXT
+    },
+    FetchRow {
+        names: &["capture.req.method"],
+        draw: Draw::One(|_, txn| Some(Sample::Str(txn.request.received_method()))),
+        ..TEXT
+    },
+    FetchRow {
+        names: &["capture.req.uri"],
+        draw: Draw::One(|_, txn| {
+            let received = txn.request.received_target();
+            Some(Sample::Str(received.get(authority_end(received)..)?))
+        }),
+        ..TEXT
+    },
+    FetchRow {
+        names: &["capture.req.ver"],
+        draw: Draw::One(|_, txn| Some(Sample::Str(major(txn.request.version)))),
+        ..TEXT
+    },
+    FetchRow { names: &["nuster.host"], draw: Draw::One(|_, txn| host(txn).map(Sample::Str)), ..TEXT },
+    FetchRow { names: &["nuster.path"], draw: Draw::One(|_, txn| path(txn.request).map(Sample::Str)), ..TEXT },
+    FetchRow { names: &["nuster.query"], draw: Draw::One(|_, txn| txn.request.query().map(Sample::Str)), ..TEXT },
 ];
 
 /// The version as `req.ver` and `res.ver` write it.
@@ -35,6 +101,15 @@ pub(super) fn version(version: Version) -> &'static [u8] {
     }
 }
 
+/// The version as captures write it: there are two.
+pub(super) fn major(version: Version) -> &'static [u8] {
+    if version == Version::Http10 { b"HTTP/1.0" } else { b"HTTP/1.1" }
+}
+
+fn host<'s>(txn: &'s Txn<'_>) -> Option<&'s [u8]> {
+    txn.request.fields.first("host")
+}
+
 /// The path from its first `/`; a target of `*` has none.
 fn path(request: &Request) -> Option<&[u8]> {
     let path = request.path();
@@ -43,7 +118,7 @@ fn path(request: &Request) -> Option<&[u8]> {
 
 /// The target as the client wrote it, with what rules have made of path and query since; HTTP/2 has
 /// the absolute form (RFC 9113 §8.3.1).
-fn url<'s>(_: &'s Args, txn: &'s Txn<'_>) -> Option<Sample<'s>> {
+pub(super) fn url<'s>(_: &'s Args, txn: &'s Txn<'_>) -> Option<Sample<'s>> {
     let request = &*txn.request;
     let received = request.received_target();
     if request.version == Version::Http2 && received.starts_with(b"/") {
@@ -88,4 +163,65 @@ fn concat<'s>(txn: &'s Txn<'_>, before: &[&[u8]], query: bool) -> Option<Sample<
         text.extend_from_slice(query);
     }
     Some(Sample::Str(text.into_bump_slice()))
+}
+
+/// Host and path, with the query when `query` asks for it; the host alone where there is no path.
+fn of_host<'s>(txn: &'s Txn<'_>, query: bool) -> Option<Sample<'s>> {
+    match (host(txn), path(txn.request)) {
+        (Some(host), Some(_)) => concat(txn, &[host], query),
+        (None, Some(_)) => concat(txn, &[], query),
+        (host, None) => host.map(Sample::Str),
+    }
+}
+
+/// The address and the port of a target in absolute form whose host is an IPv4 address.
+fn url_address(args: &Args, txn: &Txn<'_>) -> Option<(Ipv4Addr, u16)> {
+    let Sample::Str(url) = url(args, txn)? else { return None };
+    let authority = url.get(..authority_end(url))?;
+    let (scheme, authority) = authority.split_at_checked(memchr::memmem::find(authority, b"://")?)?;
+    let authority = std::str::from_utf8(authority.get(3..)?).ok()?;
+    let (host, port) = match authority.split_once(':') {
+        Some((host, port)) => (host, u16::try_from(decimal(port.as_bytes())?).ok()?),
+        None => (authority, if scheme.eq_ignore_ascii_case(b"https") { 443 } else { 80 }),
+    };
+    Some((host.parse().ok()?, port))
+}
+
+/// The hash of host, path and (for `query`) query that HAProxy's `base32` and `url32` are.
+fn hash(txn: &Txn<'_>, query: bool) -> u32 {
+    let mut hash = host(txn).into_iter().flatten().fold(0, sdbm);
+    if let Some(path) = path(txn.request) {
+        hash = path.iter().fold(hash, sdbm);
+        if let Some(query) = txn.request.query().filter(|_| query) {
+            hash = std::iter::once(&b'?').chain(query).fold(hash, sdbm);
+        }
+    }
+    avalanche(hash)
+}
+
+/// One step of the hash of the sdbm database library; HAProxy's bytes are signed.
+fn sdbm(hash: u32, byte: &u8) -> u32 {
+    i32::from(byte.cast_signed()).cast_unsigned().wrapping_add(hash.wrapping_mul(65_599))
+}
+
+/// Bob Jenkins' integer hash, multiplied by a large odd number, so that every bit of the input changes every bit of it.
+fn avalanche(value: u32) -> u32 {
+    let mut a = value.wrapping_add(0x7ed5_5d16).wrapping_add(value << 12);
+    a = (a ^ 0xc761_c23c) ^ (a >> 19);
+    a = a.wrapping_add(0x1656_67b1).wrapping_add(a << 5);
+    a = a.wrapping_add(0xd3a2_646c) ^ (a << 9);
+    a = a.wrapping_add(0xfd70_46c5).wrapping_add(a << 3);
+    a = (a ^ 0xb55a_4f09) ^ (a >> 16);
+    a.wrapping_mul(0xc000_0001)
+}
+
+/// The hash and the client's address behind it, in network order; `None` without an address.
+fn with_source<'s>(txn: &'s Txn<'_>, query: bool) -> Option<Sample<'s>> {
+    let mut bytes = BumpVec::with_capacity_in(20, txn.arena);
+    bytes.extend_from_slice(&hash(txn, query).to_be_bytes());
+    match txn.client.src?.ip() {
+        IpAddr::V4(address) => bytes.extend_from_slice(&address.octets()),
+        IpAddr::V6(address) => bytes.extend_from_slice(&address.octets()),
+    }
+    Some(Sample::Bin(bytes.into_bump_slice()))
 }

@@ -1,6 +1,9 @@
 //! The response's status line (HAProxy manual §7.3.6).
 
-use super::{Draw, FetchRow, Sample, Source, TEXT, Type, request::version};
+use super::{
+    Draw, FetchRow, Sample, Source, TEXT, Type,
+    request::{major, version},
+};
 
 const RESPONSE: FetchRow = FetchRow { source: Source::Response, ..TEXT };
 
@@ -9,6 +12,25 @@ pub(super) const ROWS: &[FetchRow] = &[
         names: &["status"],
         output: Type::Int,
         draw: Draw::One(|_, txn| txn.response.as_deref().map(|response| Sample::Int(response.status.into()))),
+        ..RESPONSE
+    },
+    // What the client gets, as far as it is known.
+    FetchRow {
+        names: &["txn.status"],
+        output: Type::Int,
+        draw: Draw::One(|_, txn| txn.response.as_deref().map(|response| Sample::Int(response.status.into()))),
+        ..RESPONSE
+    },
+    FetchRow {
+        names: &["server_status"],
+        output: Type::Int,
+        source: Source::Response,
+        draw: Draw::One(|_, txn| txn.notes.server_status.map(|status| Sample::Int(status.into()))),
+        ..RESPONSE
+    },
+    FetchRow {
+        names: &["capture.res.ver"],
+        draw: Draw::One(|_, txn| txn.response.as_deref().map(|response| Sample::Str(major(response.version)))),
         ..RESPONSE
     },
     FetchRow {

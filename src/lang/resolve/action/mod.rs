@@ -97,7 +97,7 @@ pub fn rule(scope: &mut Scope<'_>, phase: Phase, words: &[Word], line: &Line) ->
     cond::without_if(scope, rest, condition)?;
     let made = read(scope, phase, action, rest);
     let cond = cond(scope, condition, phase);
-    let rule = Rule { action: made?, cond: cond? };
+    let rule = Rule { action: made?, cond: cond?, place: None };
     fit_to_store(scope, phase, &rule, action.span).then_some(rule)
 }
 
@@ -107,7 +107,7 @@ pub fn redirect_line(scope: &mut Scope<'_>, words: &[Word], line: &Line) -> Opti
     cond::without_if(scope, head, condition)?;
     let made = redirect::literal(scope, head, line);
     let cond = cond(scope, condition, Phase::Request);
-    Some(Rule { action: made?, cond: cond? })
+    Some(Rule { action: made?, cond: cond?, place: None })
 }
 
 fn read(scope: &mut Scope<'_>, phase: Phase, action: &Word, words: &[Word]) -> Option<Action> {

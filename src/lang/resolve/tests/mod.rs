@@ -4,6 +4,7 @@ mod actions;
 mod caching;
 mod conditions;
 mod converted;
+mod fetches;
 mod findings;
 mod samples;
 
@@ -15,7 +16,7 @@ use super::*;
 use crate::{
     lang::{ast::Line, source::FileId, testing::Desk},
     message::{Request, Response},
-    rule::{Client, Env, Fact, Notes, Phase, Rule, RuleSet, Sample, Tls, Txn, Vars, Verdict},
+    rule::{BindName, Client, Env, Fact, Notes, Phase, Rule, RuleSet, Sample, Tls, Txn, Vars, Verdict, fact::Timeout},
     time::Timestamp,
 };
 
@@ -27,6 +28,26 @@ pub(super) struct Bench {
     pub(super) vars: VarNames,
     pub(super) found: Vec<Diagnostic>,
     pub(super) lenient: bool,
+    pub(super) proxy: Proxy<'static>,
+}
+
+/// A `listen`, so that everything is allowed.
+impl Default for Proxy<'_> {
+    fn default() -> Self {
+        Self { name: "front", listens: true, serves: true }
+    }
+}
+
+struct Known;
+
+impl Proxies for Known {
+    fn frontends(&self) -> Vec<&str> {
+        vec!["front", "other"]
+    }
+
+    fn backends(&self) -> Vec<&str> {
+        vec!["front", "back"]
+    }
 }
 
 impl Bench {
@@ -35,6 +56,8 @@ impl Bench {
             outside: &self.desk,
             diagnostics: &mut self.found,
             acls: &mut self.acls,
+            proxy: self.proxy,
+            proxies: &Known,
             vars: &mut self.vars,
             lenient: self.lenient,
         }
@@ -94,7 +117,7 @@ struct Now;
 
 impl Env for Now {
     fn now(&self) -> Timestamp {
-        Timestamp::from_secs(1)
+        Timestamp::from_millis(1_234_567)
     }
 
     fn random(&self) -> u64 {
@@ -102,11 +125,33 @@ impl Env for Now {
     }
 
     fn fact(&self, fact: Fact<'_>) -> Option<Sample<'_>> {
-        match fact {
-            Fact::FrontendName => Some(Sample::Str(b"front")),
-            Fact::BackendName => Some(Sample::Str(b"back")),
-            Fact::FrontendConnections(_) => Some(Sample::Int(3)),
-        }
+        Some(match fact {
+            Fact::FrontendName => Sample::Str(b"front"),
+            Fact::FrontendNumber => Sample::Int(1),
+            Fact::BackendName => Sample::Str(b"back"),
+            Fact::BackendNumber => Sample::Int(2),
+            Fact::DefaultBackend => Sample::Str(b"default"),
+            Fact::FrontendConnections(Some(b"other")) => Sample::Int(4),
+            Fact::FrontendConnections(_) => Sample::Int(3),
+            Fact::FrontendSessionRate(_) => Sample::Int(5),
+            Fact::FrontendRequestRate(_) => Sample::Int(6),
+            Fact::BackendConnections(_) => Sample::Int(7),
+            Fact::BackendSessionRate(_) => Sample::Int(8),
+            Fact::Connections => Sample::Int(9),
+            Fact::Timeout(Timeout::Client) => Sample::Int(1000),
+            Fact::Timeout(Timeout::Connect) => Sample::Int(2000),
+            Fact::Timeout(Timeout::Server) => Sample::Int(3000),
+            Fact::Timeout(Timeout::Tunnel) => Sample::Int(0),
+            Fact::CacheHit => Sample::Bool(true),
+            Fact::CacheName => Sample::Str(b"edge"),
+            Fact::FileName(_) => Sample::Str(b"a.cfg"),
+            Fact::Hostname => Sample::Str(b"machine"),
+            Fact::Process => Sample::Int(10),
+            Fact::Thread => Sample::Int(11),
+            Fact::Stopping => Sample::Bool(false),
+            Fact::Uptime => Sample::Int(12),
+            Fact::IsLocal(address) => Sample::Bool(address.is_ipv4()),
+        })
     }
 }
 
@@ -128,7 +173,13 @@ impl Exchange {
             request.fields.append(name.as_bytes(), value.as_bytes());
         }
         Self {
-            client: Client { src: address("192.0.2.7:4000"), dst: address("[2001:db8::1]:443"), ..Client::default() },
+            client: Client {
+                src: address("192.0.2.7:4000"),
+                dst: address("[2001:db8::1]:443"),
+                bind: Some(BindName { number: 2, name: Some("inside".into()) }),
+                accepted: Timestamp::from_millis(1_500),
+                ..Client::default()
+            },
             request,
             response: None,
             vars: Vars::default(),
@@ -142,7 +193,14 @@ impl Exchange {
     }
 
     pub(super) fn tls(mut self, sni: Option<&str>) -> Self {
-        self.client.tls = Some(Tls { sni: sni.map(Into::into) });
+        self.client.tls = Some(Tls {
+            sni: sni.map(Into::into),
+            alpn: Some("h2"),
+            protocol: "TLSv1.3",
+            cipher: "TLS_AES_256_GCM_SHA384",
+            key_bits: 256,
+            resumed: true,
+        });
         self
     }
 
@@ -193,7 +251,7 @@ fn show(sample: Sample<'_>) -> String {
         Sample::Int(value) => format!("int {value}"),
         Sample::Ip(value) => format!("ip {value}"),
         Sample::Str(value) => format!("str {}", text(value)),
-        Sample::Bin(value) => format!("bin {}", text(value)),
+        Sample::Bin(value) => format!("bin {}", value.escape_ascii()),
         Sample::Method(value) => format!("method {}", text(value)),
     }
 }
