@@ -19,10 +19,10 @@ const RULES: &str = "    http-request deny if { path_beg /denied }
     cache-rule all ttl auto";
 
 /// A small generator of numbers, the same for the same seed everywhere.
-struct Random(u64);
+pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
-    fn below(&mut self, n: usize) -> usize {
+    pub(crate) fn below(&mut self, n: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
@@ -31,7 +31,7 @@ impl Random {
 }
 
 /// `TIDEGATE_TEST_SEED`, or a new one; printed, so that a failure can be run again.
-fn seed() -> u64 {
+pub(crate) fn seed() -> u64 {
     let now = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap().subsec_nanos();
     let seed = env::var("TIDEGATE_TEST_SEED").map_or_else(|_| u64::from(now()) | 1, |seed| seed.parse().unwrap());
     eprintln!("TIDEGATE_TEST_SEED={seed}");

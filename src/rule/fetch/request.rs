@@ -78,7 +78,8 @@ pub(super) const ROWS: &[FetchRow] = &[
         names: &["capture.req.uri"],
         draw: Draw::One(|_, txn| {
             let received = txn.request.received_target();
-            Some(Sample::Str(received.get(authority_end(received)..)?))
+            let target = received.get(authority_end(received)..)?;
+            target.starts_with(b"/").then_some(Sample::Str(target))
         }),
         ..TEXT
     },

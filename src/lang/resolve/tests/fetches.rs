@@ -175,7 +175,14 @@ fn hashes_and_lengths_are_those_of_haproxy() {
         ("nuster.host", "-"),
     ];
     check(&mut received(b"/x", b"/x", &[]), Phase::Request, &cases);
-    let cases = [("base", "str a"), ("baseq", "str a"), ("base32", "int 1830748055"), ("pathq", "-"), ("query", "-")];
+    let cases = [
+        ("base", "str a"),
+        ("baseq", "str a"),
+        ("capture.req.uri", "-"),
+        ("base32", "int 1830748055"),
+        ("pathq", "-"),
+        ("query", "-"),
+    ];
     check(&mut received(b"*", b"*", &[("Host", "a")]), Phase::Request, &cases);
 }
 
