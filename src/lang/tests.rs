@@ -241,6 +241,24 @@ fn a_listen_serves_itself_and_keeps_its_rules_in_front() {
     assert_eq!(config.backends[from_outside.index()].cache_rules, config.frontends[1].cache_rules);
 }
 
+/// The numbers that HAProxy 2.6 gives these.
+#[test]
+fn proxies_and_binds_are_numbered_around_written_ids() {
+    let config = config(
+        "defaults\n mode http\nlisten l1\n bind :80 name n1\n bind :81\n bind :82 id 9\n bind :83\n server s 127.0.0.1:9\n\
+         backend bb\n id 2\n server s 127.0.0.1:9\nfrontend f1\n bind :84\n bind :85 id 1\n default_backend bb\n\
+         backend b2\n server s 127.0.0.1:9\nfrontend f2\n bind :86,:87-88\n default_backend b2\n",
+    );
+    let fronts: Vec<_> = config.frontends.iter().map(|front| (front.name.as_str(), front.number)).collect();
+    assert_eq!(fronts, [("l1", 1), ("f1", 3), ("f2", 5)]);
+    let backs: Vec<_> = config.backends.iter().map(|back| (back.name.as_str(), back.number)).collect();
+    assert_eq!(backs, [("l1", 1), ("bb", 2), ("b2", 4)]);
+    let binds: Vec<Vec<_>> =
+        config.frontends.iter().map(|front| front.binds.iter().map(|bind| bind.name.number).collect()).collect();
+    assert_eq!(binds, [vec![1, 2, 9, 4], vec![2, 1], vec![1, 2, 3]]);
+    assert_eq!(config.frontends[0].binds[0].name.name.as_deref(), Some("n1"));
+}
+
 #[test]
 fn tls_of_a_bind_is_kept() {
     let config = config(

@@ -129,7 +129,7 @@ pub(in crate::lang) const TABLE: &[Row<ProxyHandler>] = &[
     row("http-response", ALL, Honoured(rules::http_response)),
     row("http-reuse", BACK, Accepted("idle connections to servers are shared, as with `http-reuse safe`")),
     row("http-send-name-header", BACK, Refused("not built; `http-request set-header` can make the field")),
-    row("id", ALL, Honoured(proxy::id)),
+    row("id", RULED, Honoured(proxy::id)),
     row("ignore-persist", BACK, STICKY),
     row("load-server-state-from-file", ALL, ENGINE),
     row("log", ALL, Honoured(log::proxy)),

@@ -1,6 +1,6 @@
 //! `bind`: where a frontend listens, and TLS on it.
 
-use std::{net::SocketAddr, path::PathBuf, sync::Arc};
+use std::{collections::HashMap, net::SocketAddr, path::PathBuf, sync::Arc};
 
 use super::{
     Args, Draft, Loader,
@@ -9,14 +9,7 @@ use super::{
 };
 use crate::{
     config::{Bind, BindAddress, BindTls},
-    lang::{
-        ast::Word,
-        code,
-        diag::Diagnostic,
-        keyword,
-        source::{Span, offset},
-        suggest,
-    },
+    lang::{ast::Word, code, diag::Diagnostic, keyword, source::Span, suggest},
     rule::BindName,
 };
 
@@ -58,12 +51,13 @@ fn add(loader: &mut Loader<'_>, draft: &mut Draft, word: &Word, made: BindDraft)
     let (name, number) = (made.name.clone(), made.number);
     let tls = tls(loader, made);
     let place = loader.sources.place(word.span);
-    for (address, span) in addresses(loader, word) {
-        // As in HAProxy: the place in the frontend, or the next one that no `id` has taken.
-        let taken = |number: u32| draft.binds.iter().any(|(bind, _)| bind.name.number == number);
-        let next = offset(draft.binds.len() + 1);
-        let number = number.or_else(|| (next..).find(|number| !taken(*number))).unwrap_or(next);
-        let name = BindName { number, name: name.clone() };
+    let addresses = addresses(loader, word);
+    if number.is_some() && addresses.len() > 1 {
+        loader.error(code::DUPLICATE, word.span, "an `id` is for one address, and these are several");
+    }
+    let number = number.filter(|_| addresses.len() < 2);
+    for (address, span) in addresses {
+        let name = BindName { number: number.unwrap_or_default(), name: name.clone() };
         draft.binds.push((Bind { address, name, tls: tls.clone(), place: place.clone() }, span));
     }
 }
@@ -122,9 +116,32 @@ pub(in crate::lang) fn id(loader: &mut Loader<'_>, made: &mut BindDraft, _: &Wor
     }
 }
 
-/// A number from 1 that has not been given.
+/// A number from 1.
 pub(super) fn number(word: &Word) -> Option<u32> {
     word.lossy().parse().ok().filter(|number| *number > 0)
+}
+
+/// Gives the binds of a frontend that have no `id` their place among them, or the next number that no `id` has taken;
+/// reports those that share one.
+pub(super) fn number_all(loader: &mut Loader<'_>, binds: &mut [(Bind, Span)]) {
+    let mut taken = HashMap::new();
+    for (bind, span) in binds.iter().filter(|(bind, _)| bind.name.number > 0) {
+        if let Some(first) = taken.insert(bind.name.number, *span) {
+            let message = format!("another bind has the `id` {}", bind.name.number);
+            loader.report(Diagnostic::error(code::DUPLICATE, *span, message).label(first, "this one"));
+        }
+    }
+    let mut next = 0;
+    for (bind, span) in binds {
+        next += 1;
+        if bind.name.number == 0 {
+            while taken.contains_key(&next) {
+                next += 1;
+            }
+            taken.insert(next, *span);
+            bind.name.number = next;
+        }
+    }
 }
 
 pub(in crate::lang) fn ssl(_: &mut Loader<'_>, made: &mut BindDraft, word: &Word, _: &[Word]) {

@@ -1,7 +1,7 @@
 //! Proxies: `defaults`, `frontend`, `backend`, `listen`. What is inherited is replayed: a proxy reads
 //! the lines of its defaults, then its own, so that what stands later wins as in HAProxy.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use super::{
     Args, Kind, Loader, ServerDraft, bind,
@@ -316,7 +316,7 @@ fn set(rules: &[Rule]) -> RuleSet {
 /// sends to its back half must meet them too; for such requests there is a second backend of that
 /// name, behind all others, that carries them.
 pub(super) fn finish(loader: &mut Loader<'_>, mut drafts: Vec<Draft>) {
-    number(&mut drafts);
+    number(loader, &mut drafts);
     let mut again = Vec::new();
     for draft in &drafts {
         let own = Id::new(loader.config.backends.len());
@@ -343,16 +343,26 @@ pub(super) fn finish(loader: &mut Loader<'_>, mut drafts: Vec<Draft>) {
     }
 }
 
-/// Gives every proxy without an `id` its place in the file, or the next one that no `id` has taken.
-fn number(drafts: &mut [Draft]) {
-    let mut taken: HashSet<u32> = drafts.iter().filter_map(|draft| draft.number).collect();
+/// Gives every proxy without an `id` its place in the file, or the next number that no `id` has taken; reports those that
+/// share one.
+fn number(loader: &mut Loader<'_>, drafts: &mut [Draft]) {
+    let mut taken = HashMap::new();
+    for draft in drafts.iter() {
+        let Some(number) = draft.number else { continue };
+        if let Some(first) = taken.insert(number, draft.span) {
+            let message = format!("another proxy has the `id` {number}");
+            loader.report(Diagnostic::error(code::DUPLICATE, draft.span, message).label(first, "this one"));
+        }
+    }
     let mut next = 0;
     for draft in drafts {
+        bind::number_all(loader, &mut draft.binds);
         next += 1;
         if draft.number.is_none() {
-            while !taken.insert(next) {
+            while taken.contains_key(&next) {
                 next += 1;
             }
+            taken.insert(next, draft.span);
             draft.number = Some(next);
         }
     }
