@@ -57,6 +57,8 @@ pub enum Source {
     Gateway,
     /// The backend, once one is chosen.
     Backend,
+    /// How the response came about: from which server or store.
+    Delivery,
     /// The request's head.
     Request,
     /// The response's head.
@@ -72,6 +74,7 @@ impl Source {
             Self::Variable => "variable",
             Self::Gateway => "of the gateway",
             Self::Backend => "of the backend",
+            Self::Delivery => "of the delivery",
             Self::Request => "of the request",
             Self::Response => "of the response",
         }
@@ -82,7 +85,7 @@ impl Source {
         match self {
             Self::Constant | Self::Connection | Self::Variable | Self::Gateway | Self::Backend => Stage::Connection,
             Self::Request => Stage::Request,
-            Self::Response => Stage::Response,
+            Self::Response | Self::Delivery => Stage::Response,
         }
     }
 

@@ -119,12 +119,25 @@ pub(super) const ROWS: &[FetchRow] = &[
         ..GATEWAY
     },
     FetchRow {
-        names: &["res.cache_hit", "nuster.cache.hit"],
+        names: &["res.cache_hit"],
+        output: Type::Bool,
+        source: Source::Delivery,
+        draw: Draw::One(|_, txn| txn.env.fact(Fact::CacheHit)),
+        ..GATEWAY
+    },
+    // nuster has it at any time; before there is a response, nothing is a hit.
+    FetchRow {
+        names: &["nuster.cache.hit"],
         output: Type::Bool,
         draw: Draw::One(|_, txn| txn.env.fact(Fact::CacheHit)),
         ..GATEWAY
     },
-    FetchRow { names: &["res.cache_name"], draw: Draw::One(|_, txn| txn.env.fact(Fact::CacheName)), ..GATEWAY },
+    FetchRow {
+        names: &["res.cache_name"],
+        source: Source::Delivery,
+        draw: Draw::One(|_, txn| txn.env.fact(Fact::CacheName)),
+        ..GATEWAY
+    },
 ];
 
 fn signed(value: u64) -> i64 {

@@ -24,7 +24,7 @@ pub(super) const ROWS: &[FetchRow] = &[
     FetchRow {
         names: &["server_status"],
         output: Type::Int,
-        source: Source::Response,
+        source: Source::Delivery,
         draw: Draw::One(|_, txn| txn.notes.server_status.map(|status| Sample::Int(status.into()))),
         ..RESPONSE
     },

@@ -62,9 +62,7 @@ fn the_gateway_tells_names_counts_and_times() {
         ("uuid", "str 00000000-0000-4004-8000-000000000004"),
         ("last_rule_line", "-"),
         ("last_rule_file", "-"),
-        ("res.cache_hit", "bool true"),
         ("nuster.cache.hit", "bool true"),
-        ("res.cache_name", "str edge"),
         ("env(SET)", "str a value"),
         ("env(UNSET)", "-"),
         ("bin(48656C6c6F)", "bin Hello"),
@@ -76,7 +74,16 @@ fn the_gateway_tells_names_counts_and_times() {
     check(&mut Exchange::get("/p/a"), Phase::Request, &cases);
     let mut exchange = Exchange::get("/").answered(200, &[]);
     exchange.notes = Notes { last_rule: Some(RulePlace { file: 0, line: 7 }), ..Notes::default() };
-    check(&mut exchange, Phase::Response, &[("last_rule_line", "int 7"), ("last_rule_file", "str a.cfg")]);
+    check(
+        &mut exchange,
+        Phase::Response,
+        &[
+            ("last_rule_line", "int 7"),
+            ("last_rule_file", "str a.cfg"),
+            ("res.cache_hit", "bool true"),
+            ("res.cache_name", "str edge"),
+        ],
+    );
 }
 
 #[test]
@@ -338,6 +345,9 @@ fn a_name_that_no_proxy_has_is_found_at_load() {
         (back, "be_name", None),
         (back, "be_conn", None),
         (back, "fe_conn", Some("`fe_conn` is about a frontend, and `back` is none")),
+        (back, "res.cache_hit", Some("reads the response")),
+        (back, "server_status", Some("reads the response")),
+        (back, "nuster.cache.hit", None),
         (back, "bin(4)", Some("`4` is not pairs of hexadecimal digits")),
         (back, "bin(xx)", Some("`xx` is not pairs of hexadecimal digits")),
         (back, "date(1,h)", Some("`h` is not one of")),
