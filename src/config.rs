@@ -80,7 +80,7 @@ pub struct Config {
 pub struct Global {
     /// `nbthread`: worker threads; `None`: one a core.
     pub threads: Option<usize>,
-    /// `maxconn`: client connections at a time over all frontends; `None`: no limit but the system's.
+    /// `maxconn`: client connections at a time over all frontends; `None`: half of the descriptors there are.
     pub maxconn: Option<usize>,
     /// `hard-stop-after`: how long a drain may last before connections are cut.
     pub hard_stop_after: Duration,

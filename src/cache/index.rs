@@ -144,6 +144,13 @@ impl Index {
         found
     }
 
+    /// Shows every object.
+    pub(super) fn each(&self, mut show: impl FnMut(&Object)) {
+        for entry in &self.entries {
+            entry.iter().for_each(|slot| show(&slot.object));
+        }
+    }
+
     /// What stands for a key and variant in the list of departed objects.
     pub(super) fn fingerprint(&self, object: &Object) -> u64 {
         self.hasher.hash_one((object.key(), object.variant()))

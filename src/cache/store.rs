@@ -331,6 +331,16 @@ impl Store {
         }
     }
 
+    /// Lets go of the heads that snapshots other than `generation` had kept. Looks at every object. A request that
+    /// began under one of them may still keep one: the next hit replaces it.
+    pub fn forget_delivered(&self, generation: u64) {
+        self.index.each(|object| {
+            if object.delivered.load().as_ref().is_some_and(|kept| kept.generation != generation) {
+                object.delivered.store(None);
+            }
+        });
+    }
+
     /// Stores a finished body that was charged as it grew. What is not stored gives the charge back.
     pub(super) fn keep_charged(
         &self,

@@ -8,7 +8,7 @@ use std::{collections::HashSet, sync::PoisonError};
 
 use super::{
     listener::{self, Key},
-    server::{Crew, WorkerOrder, open},
+    server::{Crew, WorkerOrder, abandon, open},
 };
 use crate::config::Config;
 
@@ -22,9 +22,7 @@ impl Crew {
         let before: HashSet<Key> = self.bound.lock().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect();
         let after: HashSet<Key> = listener::binds(&config.frontends).into_iter().map(|listed| listed.key).collect();
         let opened = open(&config.frontends, |key| !before.contains(key), self.size())?;
-        let snapshot = self.shared.prepare(config).inspect_err(|_| {
-            opened.iter().for_each(|(_, bound)| listener::remove(&bound.address));
-        })?;
+        let snapshot = self.shared.prepare(config).inspect_err(|_| abandon(&opened))?;
         let config = &snapshot.config;
         if config.global.threads.is_some_and(|threads| threads != self.size()) {
             tracing::warn!("nbthread is taken over at the next start");

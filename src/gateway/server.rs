@@ -157,6 +157,7 @@ impl Gateway {
             threads.push(Thread::start(number, shared.clone(), log.clone(), limits.clone(), received)?);
             workers.push(orders);
         }
+        limits.fit_descriptors(&snapshot);
         let crew = Arc::new(Crew { shared, limits, bound: Mutex::default(), workers });
         crew.serve(opened);
         let weak = Arc::downgrade(&crew);
@@ -257,9 +258,20 @@ pub(super) fn open(
     let mut opened = Vec::new();
     for Listed { key, frontend, bind, .. } in binds.iter().filter(|listed| wanted(&listed.key)) {
         let only_v6 = matches!(&key.address, BindAddress::Tcp(address) if v4_wildcards.contains(&address.port()));
-        opened.push((key.clone(), listener::bind(&frontend.name, bind, only_v6, workers)?));
+        match listener::bind(&frontend.name, bind, only_v6, workers) {
+            Ok(bound) => opened.push((key.clone(), bound)),
+            Err(why) => {
+                abandon(&opened);
+                return Err(why);
+            }
+        }
     }
     Ok(opened)
+}
+
+/// Removes what binds that are not served after all would leave behind.
+pub(super) fn abandon(opened: &[(Key, Bound)]) {
+    opened.iter().for_each(|(_, bound)| listener::remove(&bound.address));
 }
 
 /// The signals that steer the process; by default none.

@@ -12,7 +12,7 @@ use arc_swap::ArcSwap;
 
 use crate::{
     cache::{Store, store::Limits},
-    config::{Backend, CacheRule, Config, Frontend, Id, Server},
+    config::{Backend, Bind, CacheRule, Config, Frontend, Id, Server},
     gateway::{tls::TlsAcceptor, world::Process},
     metrics::{BackendMetrics, FrontendMetrics, Metrics, RequestMetrics},
     ops::Ops,
@@ -69,11 +69,13 @@ impl Snapshot {
         if config.frontends.iter().all(|frontend| frontend.binds.is_empty()) {
             return Err("there is nothing to listen on: no frontend with a bind".to_owned());
         }
+        // What can fail comes first: the process gets no store and no series for a configuration that is refused.
+        let acceptors: Vec<_> = config.frontends.iter().map(acceptors).collect::<Result<_, _>>()?;
         let metrics = ops.metrics();
-        let mut frontends = Vec::with_capacity(config.frontends.len());
-        for frontend in &config.frontends {
-            frontends.push(FrontendState::new(frontend, &config.cache_rules, metrics)?);
-        }
+        let with_acceptors = config.frontends.iter().zip(acceptors);
+        let frontends = with_acceptors
+            .map(|(frontend, acceptors)| FrontendState::new(frontend, acceptors, &config.cache_rules, metrics))
+            .collect();
         let backends = config
             .backends
             .iter()
@@ -146,24 +148,26 @@ impl Snapshot {
 }
 
 impl FrontendState {
-    fn new(frontend: &Frontend, rules: &[CacheRule], metrics: &Metrics) -> Result<Self, String> {
-        let mut acceptors = Vec::with_capacity(frontend.binds.len());
-        for bind in &frontend.binds {
-            acceptors.push(bind.tls.as_ref().map(|tls| TlsAcceptor::load(tls, &bind.place)).transpose()?);
-        }
-        Ok(Self {
+    fn new(frontend: &Frontend, acceptors: Vec<Option<TlsAcceptor>>, rules: &[CacheRule], metrics: &Metrics) -> Self {
+        Self {
             metrics: metrics.frontend(&frontend.name),
             reads_only_response: read_only_response([&frontend.response, &frontend.after_response]),
             acceptors,
             unruled: metrics.requests(&frontend.name, "-"),
             ruled: rules.iter().map(|rule| metrics.requests(&frontend.name, &rule.name)).collect(),
-        })
+        }
     }
 
     /// The counters of requests that `rule` was for; of those that no rule was for when `None`.
     pub fn requests(&self, rule: Option<Id<CacheRule>>) -> &RequestMetrics {
         rule.and_then(|rule| self.ruled.get(rule.index())).unwrap_or(&self.unruled)
     }
+}
+
+/// One for each bind, in their order.
+fn acceptors(frontend: &Frontend) -> Result<Vec<Option<TlsAcceptor>>, String> {
+    let load = |bind: &Bind| bind.tls.as_ref().map(|tls| TlsAcceptor::load(tls, &bind.place)).transpose();
+    frontend.binds.iter().map(load).collect()
 }
 
 fn read_only_response(sets: [&RuleSet; 2]) -> bool {
@@ -202,14 +206,17 @@ impl Shared {
         Snapshot::new(self.generation() + 1, config, &self.ops, self.process.clone())
     }
 
-    /// Makes `snapshot` the one that new requests run under, and its limits those of the stores.
+    /// Makes `snapshot` the one that new requests run under, and its limits those of the stores, which let go of
+    /// what earlier ones kept beside their objects.
     pub fn install(&self, snapshot: Snapshot) {
         for (store, configured) in snapshot.stores.iter().zip(&snapshot.config.stores) {
             store.set_limits(limits(configured));
         }
         let generation = snapshot.generation;
+        let stores = snapshot.stores.clone();
         self.current.store(Arc::new(snapshot));
         self.generation.store(generation, Ordering::Release);
+        stores.iter().for_each(|store| store.forget_delivered(generation));
     }
 
     /// The current snapshot.

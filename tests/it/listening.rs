@@ -74,6 +74,32 @@ fn connections_beyond_maxconn_wait() {
 }
 
 #[test]
+fn descriptors_are_left_for_servers_when_clients_are_many() {
+    let origin = Origin::fixed("", "x");
+    let gateway = Gateway::start_limited("-n 64", &site(origin.address, RULE).replace("nbthread 2", "nbthread 1"));
+    let said = gateway.stderr().lines().filter(|line| line.contains("INFO") && line.contains("maxconn")).count();
+    assert_eq!(said, 1, "{}", gateway.stderr());
+    let mut clients: Vec<_> = (0..100).map(|_| gateway.client()).collect();
+    for (number, client) in clients.iter_mut().enumerate() {
+        client.send(request("GET", &format!("/{number}"), "", b""));
+    }
+    for mut client in clients {
+        assert_eq!(client.read("GET").status, 200, "{}", gateway.stderr());
+    }
+    gateway.assert_law();
+}
+
+#[test]
+fn the_limit_of_descriptors_is_raised_as_far_as_it_goes() {
+    let origin = Origin::fixed("", "x");
+    let gateway = Gateway::start_limited("-Sn 64", &site(origin.address, RULE));
+    let mut clients: Vec<_> = (0..100).map(|_| gateway.client()).collect();
+    assert!(clients.iter_mut().all(|client| client.get("/a").status == 200), "{}", gateway.stderr());
+    let chosen = Gateway::start(&site_with(origin.address, "    maxconn 10", RULE, ""));
+    assert!(!chosen.stderr().contains("maxconn"), "{}", chosen.stderr());
+}
+
+#[test]
 fn each_request_is_a_log_line() {
     let origin = Origin::fixed("Cache-Control: max-age=60", "x");
     let rules = site_with(origin.address, "    log stderr", &format!("    log global\n{RULE}"), "");

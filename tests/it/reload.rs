@@ -2,7 +2,7 @@
 
 use std::{net::TcpStream, sync::Arc, thread};
 
-use crate::harness::{Gate, Gateway, Origin, client::request, eventually, site};
+use crate::harness::{Gate, Gateway, Origin, client::request, eventually, gateway::without_front, site};
 
 const RULE: &str = "    cache-rule all ttl auto";
 
@@ -88,6 +88,9 @@ fn a_refused_file_leaves_the_stores_as_they_are() {
     let bad = with_mark(&origin, "bad", &more).replace("memory 64m", "memory 1m");
     gateway.reload(&bad);
     gateway.wait_stderr("refused");
+    for series in ["store=\"second\"", "frontend=\"more\""] {
+        assert!(!gateway.metrics().text.contains(series), "{series} was made for a refused file");
+    }
     assert_eq!(gateway.metrics().sum("tidegate_store_budget_bytes", &[]), budget);
     let hit = gateway.get("/a");
     assert_eq!((hit.field("x-mark"), hit.is_hit()), (Some("good"), true));
@@ -95,6 +98,37 @@ fn a_refused_file_leaves_the_stores_as_they_are() {
     eventually("a good file's limits are taken", || {
         gateway.metrics().sum("tidegate_store_budget_bytes", &[]) == 1 << 20
     });
+}
+
+#[test]
+fn a_refused_file_leaves_no_socket_behind() {
+    let origin = Origin::fixed("Cache-Control: max-age=600", "x");
+    let gateway = Gateway::start(&with_mark(&origin, "good", ""));
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let (web, admin) = (gateway.dir().join("web.sock"), gateway.dir().join("admin.sock"));
+    let more = format!("frontend more\n    bind {}\n    bind {}\n", web.display(), taken.local_addr().unwrap());
+    let admin_line = format!("admin\n    bind {}\n", admin.display());
+    gateway.reload(&with_mark(&origin, "bad", &more).replacen("admin\n", &admin_line, 1));
+    gateway.wait_stderr("refused");
+    assert!(!web.exists() && !admin.exists(), "{web:?} {admin:?}");
+    assert!(gateway.get("/a").field("x-mark") == Some("good"));
+}
+
+#[test]
+fn what_old_rules_kept_beside_an_object_goes_with_them() {
+    let origin = Origin::fixed("Cache-Control: max-age=600", "x");
+    let gateway = Gateway::start(&with_mark(&origin, &"m".repeat(5000), ""));
+    let used = || gateway.metrics().sum("tidegate_store_bytes", &[]);
+    gateway.get("/a");
+    let before = used();
+    assert!(gateway.get("/a").is_hit());
+    if without_front() {
+        return;
+    }
+    eventually("the head of hits is charged", || used() > before + 5000);
+    gateway.reload(&site(origin.address, RULE));
+    eventually("it is given back", || used() == before);
+    assert!(gateway.get("/a").is_hit());
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::{
 
 use super::*;
 use crate::config::{
-    Backend, Balance, Bind, ClientTimeouts, Id, LogSink, Place, Server, ServerAddress, ServerTimeouts,
+    Backend, Balance, Bind, BindTls, ClientTimeouts, Id, LogSink, Place, Server, ServerAddress, ServerTimeouts,
 };
 
 fn config(origin: &str, binds: &[&str]) -> Config {
@@ -449,4 +449,19 @@ fn a_stale_socket_file_is_replaced_and_a_living_one_is_not() {
     let shared = Shared::new(config("127.0.0.1:9", &[&unix]), ops).unwrap();
     assert!(Gateway::start(shared, || Err(String::new())).is_err());
     drop(gateway);
+}
+
+#[test]
+fn a_configuration_that_is_refused_gets_no_series_and_no_store() {
+    let ops = Arc::new(Ops::new(Arc::new(Metrics::new())));
+    let shared = Shared::new(config("127.0.0.1:9", &["127.0.0.1:0"]), ops.clone()).unwrap();
+    let mut refused = config("127.0.0.1:9", &["127.0.0.1:0"]);
+    let mut broken = refused.frontends[0].clone();
+    refused.frontends[0].name = "more".into();
+    broken.binds[0].tls =
+        Some(BindTls { certificates: vec!["/nonexistent/a.pem".into()], alpn: Vec::new(), strict_sni: false });
+    refused.frontends.push(broken);
+    assert!(shared.prepare(refused).unwrap_err().contains("/nonexistent/a.pem"));
+    let series = ops.metrics().render();
+    assert!(!series.contains("frontend=\"more\""), "{series}");
 }

@@ -256,3 +256,34 @@ fn the_same_lines_decide_as_in_haproxy() {
     differing.truncate(40);
     assert!(count == 0, "{count} exchanges differ:\n{}", differing.join("\n"));
 }
+
+/// What a name that rules make of the request leads to, with a default backend and without.
+#[test]
+fn a_backend_is_found_by_name_as_in_haproxy() {
+    let Some([haproxy]) = peers::need("differential test of backends by name", ["haproxy"]) else { return };
+    let (main, api, after) = (Origin::fixed("", "main"), Origin::fixed("", "api"), Origin::fixed("", "after"));
+    let dir = tempfile::tempdir().unwrap();
+    for default in ["    default_backend main\n", ""] {
+        let lines = format!(
+            "defaults\n    mode http\n    timeout connect 2s\n    timeout client 10s\n    timeout server 10s\n\
+             frontend web\n    bind 127.0.0.1:0\n    use_backend %[req.hdr(x-backend)] if {{ req.hdr(x-backend) -m found }}\n    \
+             use_backend after if {{ path /after }}\n{default}\
+             backend main\n    server s {}\nbackend api\n    server s {}\nbackend after\n    server s {}\n",
+            main.address, api.address, after.address
+        );
+        let peer = Haproxy::start(&haproxy, dir.path(), &format!("global\n    maxconn 100\n{lines}"));
+        let gateway = Gateway::start(&format!("global\n    nbthread 1\n{lines}"));
+        for path in ["/", "/after"] {
+            for fields in
+                ["", "X-Backend: api", "X-Backend: nobody", "X-Backend: API", "X-Backend: api, main", "X-Backend:"]
+            {
+                let answer = |address: SocketAddr| {
+                    let response = Client::connect(address).get_with(path, fields);
+                    let body = if response.status == 200 { response.text() } else { String::new() };
+                    (response.status, body)
+                };
+                assert_eq!(answer(gateway.address()), answer(peer.address), "{path} [{fields}], `{default}`");
+            }
+        }
+    }
+}

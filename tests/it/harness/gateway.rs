@@ -76,10 +76,20 @@ impl Gateway {
 
     /// As [`Gateway::start`], with the rule file in `dir`, where it may name files.
     pub fn start_in(dir: TempDir, rules: &str) -> Self {
+        Self::start_as(binary(), dir, rules)
+    }
+
+    /// As [`Gateway::start`], under a limit of descriptors: what `ulimit -n` takes.
+    pub fn start_limited(limit: &str, rules: &str) -> Self {
+        let mut command = Command::new("sh");
+        command.arg("-c").arg(format!("ulimit {limit} && exec \"$0\" \"$@\"")).arg(binary().get_program());
+        Self::start_as(command, tempfile::tempdir().unwrap(), rules)
+    }
+
+    fn start_as(mut command: Command, dir: TempDir, rules: &str) -> Self {
         let rules = with_front_switch(rules);
         let path = dir.path().join("site.cfg");
         fs::write(&path, &rules).unwrap();
-        let mut command = binary();
         command.arg("run").arg("-f").arg(&path).current_dir(dir.path());
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let stderr = Arc::new(Stderr::default());
