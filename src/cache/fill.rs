@@ -126,7 +126,8 @@ pub trait Source: Send + 'static {
 pub struct FillOptions {
     /// How long followers wait for the head; `None`: they don't join at all.
     pub wait: Option<Duration>,
-    /// The request carries what may make its response its own (credentials, cookies): it leads no refresh.
+    /// The request carries what may make its response its own (credentials, cookies): it leads no refresh, and
+    /// what becomes of it is not remembered for the key.
     pub alone: bool,
     /// Goes on to the end without readers when this share of an announced length has arrived (percent; 0 always) …
     pub finish_percent: u8,

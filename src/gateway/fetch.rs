@@ -41,8 +41,10 @@ pub struct Origin {
     client: Arc<Client>,
     /// The request as rules left it: what conditions, keys and `Vary` read.
     request: Request,
-    /// What a revalidation would confirm.
+    /// What a revalidation would confirm, and what may be served in the place of an error.
     stored: Option<Arc<Object>>,
+    /// Whether the whole is asked for: the server has confirmed something else than what is stored.
+    whole: bool,
     /// Whether the last request that was sent carried the stored validators.
     conditional: bool,
     /// What purges call it.
@@ -69,7 +71,7 @@ impl Origin {
         let requested = plan.now;
         let mut url = Vec::new();
         request.write_url(client.tls.is_some(), &mut url);
-        let (exchange, conditional, begun, repeated) = (None, false, None, false);
+        let (exchange, whole, conditional, begun, repeated) = (None, false, false, None, false);
         Self {
             pool,
             snapshot,
@@ -78,6 +80,7 @@ impl Origin {
             client,
             request,
             stored,
+            whole,
             conditional,
             url,
             exchange,
@@ -91,7 +94,8 @@ impl Origin {
     async fn open(&mut self) -> Result<Exchange, Failure> {
         let mut upstream = self.request.clone();
         forward::for_fill(&mut upstream);
-        self.conditional = self.stored.as_ref().is_some_and(|stored| make_conditional(&mut upstream, &stored.head));
+        let confirmed = self.stored.as_ref().filter(|_| !self.whole);
+        self.conditional = confirmed.is_some_and(|stored| make_conditional(&mut upstream, &stored.head));
         let Self { pool, snapshot, plan, requested, begun, .. } = self;
         let begins = |(now, start)| (*requested, *begun) = (now, Some(start));
         upstream::open(pool, snapshot, plan.backend, &upstream, begins).await
@@ -257,9 +261,10 @@ impl Source for Origin {
                     self.count_error(&failure);
                     return Err(failure);
                 }
-                // A 304 about something else than what is stored confirms nothing: ask for the whole (RFC 9111 §4.3.4).
+                // A 304 about something else than what is stored confirms nothing: ask for the whole (RFC 9111
+                // §4.3.4). What is stored may still have to stand in for an error.
                 (Head::Final(response), Some(stored)) if response.status == 304 && !selects(response, &stored.head) => {
-                    self.stored = None;
+                    self.whole = true;
                     self.exchange = None;
                 }
                 _ => return Ok(head),

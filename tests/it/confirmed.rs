@@ -125,6 +125,25 @@ fn a_servers_error_leaves_stale_to_be_served() {
 }
 
 #[test]
+fn an_error_after_a_304_about_something_else_leaves_stale_to_be_served() {
+    let origin = Origin::start(|seen, wire| match (seen.field("if-none-match"), seen.path()) {
+        (Some(_), _) => wire.raw("HTTP/1.1 304 Not Modified\r\nETag: \"v2\"\r\n\r\n"),
+        (None, "/a") => wire.reply(200, "Cache-Control: max-age=0, stale-if-error=60\nETag: \"v1\"", b"hello"),
+        _ => wire.reply(404, "", b""),
+    });
+    let gateway = Gateway::start(&site(origin.address, "    cache-rule all ttl auto"));
+    gateway.get("/a");
+    origin.follow(|seen, wire| match seen.field("if-none-match") {
+        Some(_) => wire.raw("HTTP/1.1 304 Not Modified\r\nETag: \"v2\"\r\n\r\n"),
+        None => wire.reply(503, "", b"down"),
+    });
+    let response = gateway.get("/a");
+    assert_eq!((response.status, response.text()), (200, "hello".to_owned()), "{response:#?}");
+    assert_eq!(origin.count(), 3, "the whole was asked for, once");
+    gateway.assert_law();
+}
+
+#[test]
 fn a_bind_touches_no_file_that_is_no_socket() {
     let dir = tempfile::tempdir().unwrap();
     let precious = dir.path().join("precious");

@@ -49,7 +49,7 @@ pub(in crate::cache) async fn run<S: Source>(ending: Ending, mut source: S) {
             relay(fill, &mut body, *response, reason).await;
         }
         Judgement::Private(response, reason) => {
-            fill.store.table().set_apart(&fill.key);
+            set_apart(fill);
             relay(fill, &mut source, *response, reason).await;
         }
         Judgement::Alone(response, reason) => relay(fill, &mut source, *response, reason).await,
@@ -63,6 +63,14 @@ async fn final_head<S: Source>(fill: &Fill, source: &mut S) -> Result<Response, 
             Head::Interim(interim) => fill.announce(interim),
             Head::Final(response) => return Ok(response),
         }
+    }
+}
+
+/// Whoever asks for the key next shall not wait for something that cannot be shared; what one request's own
+/// credentials brought about says nothing of the key.
+fn set_apart(fill: &Fill) {
+    if !fill.options.alone {
+        fill.store.table().set_apart(&fill.key);
     }
 }
 
@@ -83,7 +91,7 @@ async fn grow<S: Source>(fill: &Fill, source: &mut S, draft: Arc<Draft>) {
     growth.limit = fill.options.max_object_size.min(fill.store.max_object_size());
     let too_large = growth.expected.is_some_and(|expected| expected > growth.limit);
     if too_large {
-        growth.refuse("too-large");
+        growth.too_large();
     } else {
         fill.store.table().set_together(&fill.key);
     }
@@ -182,18 +190,22 @@ impl<'a> Growth<'a> {
             return Err(Failure::new(FailureKind::Protocol, "the body is longer than its Content-Length"));
         }
         if self.kept && self.received > self.limit {
-            self.refuse("too-large");
+            self.too_large();
         } else if self.kept && !self.fill.store.reserve(&mut self.charge, len) {
             self.refuse("no-room");
         }
         Ok(())
     }
 
+    fn too_large(&mut self) {
+        set_apart(self.fill);
+        self.refuse("too-large");
+    }
+
+    /// Keeps it no longer. That there is no room now says nothing of the key.
     fn refuse(&mut self, reason: &'static str) {
         self.kept = false;
         self.fill.store.refused(reason);
-        // Whoever asks for it next shall not wait for something that cannot be shared.
-        self.fill.store.table().set_apart(&self.fill.key);
         self.fill.turn_windowed();
     }
 

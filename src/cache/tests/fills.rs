@@ -373,3 +373,41 @@ async fn what_a_fill_has_stored_since_the_lookup_is_not_fetched_again() {
     assert_eq!(fetch(None), None, "the lookup found nothing, and there is something now");
     assert_eq!(fetch(Some(&first)), Some(Joined::Leader), "what was found is to be confirmed");
 }
+
+/// Whether two requests for `path` share one fill.
+fn together(cache: &Cache, path: &str) -> bool {
+    let (_one, first) = cache.ask(path, &[]);
+    let (_two, second) = cache.ask(path, &[]);
+    assert!(first.is_some());
+    second.is_none()
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_one_client_gets_for_its_credentials_does_not_part_the_others() {
+    for (lines, most) in [(&[("Private", "1")][..], u64::MAX), (&[], 2)] {
+        let mut cache = Cache::new();
+        cache.options = FillOptions { wait: None, alone: true, max_object_size: most, ..FINISH };
+        let (mut reader, origin) = cache.lead("/a");
+        origin.whole(lines, "mine");
+        assert_eq!(head(&mut reader).await, (200, false));
+        cache.options = FINISH;
+        assert!(together(&cache, "/a"), "{lines:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_without_room_parts_nobody() {
+    let cache = Cache::of(200_000);
+    let mut held = Vec::new();
+    for path in ["/1", "/2"] {
+        cache.put(path, &[], &[], &"x".repeat(80_000)).await;
+        held.push(cache.found(path, &[]).expect("stored"));
+    }
+    let (mut reader, origin) = cache.lead("/a");
+    origin.head(&[], Framing::Chunked).data("y".repeat(60_000)).end();
+    assert_eq!(head(&mut reader).await, (200, true));
+    assert_eq!(rest(&mut reader).await.expect("whole").len(), 60_000);
+    assert!(cache.found("/a", &[]).is_none());
+    drop(held);
+    assert!(together(&cache, "/a"));
+}
