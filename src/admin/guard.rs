@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use http::{HeaderMap, Method, StatusCode, header, request};
+use http::{HeaderMap, Method, StatusCode, Version, header, request};
 use subtle::ConstantTimeEq;
 
 /// How a connection came in.
@@ -18,6 +18,20 @@ pub(super) enum Via {
 pub(super) struct Refusal {
     pub(super) status: StatusCode,
     pub(super) why: &'static str,
+}
+
+/// Whether a request can be read in one way only: one Host (RFC 9112 §3.2), and a body that has its length. The
+/// server's parser drops a `Content-Length` beside `Transfer-Encoding` (RFC 9112 §6.3) without a trace, so that
+/// the latter is refused altogether: nobody who calls this has to send a body in chunks.
+pub(super) fn clear(head: &request::Parts) -> Result<(), Refusal> {
+    let hosts = head.headers.get_all(header::HOST).iter().count();
+    if hosts > 1 || (hosts == 0 && head.version == Version::HTTP_11) {
+        return refuse(StatusCode::BAD_REQUEST, "a request names one Host");
+    }
+    if head.headers.contains_key(header::TRANSFER_ENCODING) {
+        return refuse(StatusCode::BAD_REQUEST, "a body comes with Content-Length here, not with Transfer-Encoding");
+    }
+    Ok(())
 }
 
 /// Whether a request may be served. Checks in this order: the name it came under (a page that has rebound its

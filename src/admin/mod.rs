@@ -7,6 +7,7 @@
 mod bind;
 mod guard;
 mod purge;
+mod room;
 mod routes;
 mod serve;
 
@@ -18,16 +19,16 @@ use std::{
 };
 
 use arc_swap::ArcSwapOption;
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::mpsc;
 
 pub use self::bind::BindError;
-use self::bind::Listener;
+use self::{bind::Listener, room::Room};
 use crate::{
     config::{self, BindAddress},
     ops::Ops,
 };
 
-/// Connections served at a time; more wait in the system's queue.
+/// Connections at a time; one more closes the one whose client has been waited for longest.
 const MAX_CONNECTIONS: usize = 64;
 
 /// The admin API's server. It runs until the process ends.
@@ -47,12 +48,23 @@ pub struct Prepared {
     token: Option<String>,
 }
 
+/// A socket that is not served after all leaves no file behind.
+impl Drop for Prepared {
+    fn drop(&mut self) {
+        for (address, _) in &self.new {
+            if let BindAddress::Unix(path) = address {
+                let _ = std::fs::remove_file(path);
+            }
+        }
+    }
+}
+
 /// What all connections share.
 #[derive(Debug)]
 struct Shared {
     ops: Arc<Ops>,
     token: ArcSwapOption<String>,
-    room: Arc<Semaphore>,
+    room: Arc<Room>,
 }
 
 /// What the server's thread is told.
@@ -70,8 +82,7 @@ impl Admin {
     /// # Errors
     /// The system gives no thread.
     pub fn start(ops: Arc<Ops>) -> io::Result<Self> {
-        let shared =
-            Arc::new(Shared { ops, token: ArcSwapOption::empty(), room: Arc::new(Semaphore::new(MAX_CONNECTIONS)) });
+        let shared = Arc::new(Shared { ops, token: ArcSwapOption::empty(), room: Room::new(MAX_CONNECTIONS) });
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(4).build()?;
         let (commands, receiver) = mpsc::unbounded_channel();
         let served = Arc::clone(&shared);
@@ -101,9 +112,9 @@ impl Admin {
     }
 
     /// Takes `prepared` over: its token holds and its sockets are served from now on, and those it does not name close.
-    pub fn commit(&self, prepared: Prepared) {
+    pub fn commit(&self, mut prepared: Prepared) {
         let mut bound = self.bound.lock().unwrap_or_else(PoisonError::into_inner);
-        self.shared.token.store(prepared.token.map(Arc::new));
+        self.shared.token.store(prepared.token.take().map(Arc::new));
         bound.retain(|address, _| {
             let keep = prepared.wanted.contains(address);
             if !keep {
@@ -111,7 +122,7 @@ impl Admin {
             }
             keep
         });
-        for (address, listener) in prepared.new {
+        for (address, listener) in std::mem::take(&mut prepared.new) {
             let real = listener.address(&address);
             tracing::info!("admin on {real}");
             bound.insert(address.clone(), real);
@@ -230,5 +241,75 @@ mod tests {
             thread::yield_now();
         }
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn silent_connections_keep_nobody_out() {
+        let (_admin, address) = started();
+        let mut silent: Vec<_> = (0..MAX_CONNECTIONS + 10).map(|_| TcpStream::connect(address).unwrap()).collect();
+        for stream in silent.iter_mut().skip(MAX_CONNECTIONS / 2) {
+            stream.write_all(b"GET /healthz HT").unwrap();
+        }
+        let asked = std::time::Instant::now();
+        assert!(ask(address, "GET", "/healthz", "", "").starts_with("HTTP/1.1 200 "));
+        assert!(asked.elapsed() < Duration::from_secs(2), "{:?}", asked.elapsed());
+        // The youngest was not closed for it.
+        let youngest = silent.pop().unwrap();
+        youngest.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        let answer = say(youngest, "TP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+        assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    }
+
+    #[test]
+    fn a_head_that_does_not_come_is_given_up() {
+        let (_admin, address) = started();
+        let stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(9))).unwrap();
+        say(stream, "GET /healthz HTTP/1.1\r\n");
+    }
+
+    #[test]
+    fn heads_that_can_be_read_in_two_ways_are_refused() {
+        let (_admin, address) = started();
+        let both = "Content-Type: application/json\r\n";
+        for (lines, status) in [
+            ("GET /v1/stats HTTP/1.1\r\n".to_owned(), 400),
+            ("GET /healthz HTTP/1.1\r\n".to_owned(), 400),
+            ("GET /v1/stats HTTP/1.1\r\nHost: localhost\r\nHost: localhost\r\n".to_owned(), 400),
+            ("GET http://localhost/v1/stats HTTP/1.1\r\n".to_owned(), 400),
+            ("GET /v1/stats HTTP/1.0\r\n".to_owned(), 200),
+            ("GET /v1/stats HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n".to_owned(), 200),
+            (
+                format!(
+                    "POST /v1/purge HTTP/1.1\r\nHost: localhost\r\n{both}Content-Length: 3\r\nTransfer-Encoding: chunked\r\n"
+                ),
+                400,
+            ),
+            (
+                format!(
+                    "POST /v1/purge HTTP/1.1\r\nHost: localhost\r\n{both}Transfer-Encoding: chunked\r\nContent-Length: 3\r\n"
+                ),
+                400,
+            ),
+            (
+                format!(
+                    "POST /v1/purge HTTP/1.1\r\nHost: localhost\r\n{both}Content-Length: 3\r\nContent-Length: 4\r\n"
+                ),
+                400,
+            ),
+        ] {
+            let stream = TcpStream::connect(address).unwrap();
+            stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+            // A refusal closes the connection: what follows it is not read as a request.
+            let answer = say(
+                stream,
+                &format!("{lines}\r\n0\r\n\r\nGET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"),
+            );
+            assert!(
+                answer.starts_with(&format!("HTTP/1.{} {status} ", u8::from(!lines.contains("/1.0")))),
+                "{lines}: {answer}"
+            );
+            assert_eq!(answer.matches("HTTP/1.").count(), 1, "{lines}: {answer}");
+        }
     }
 }

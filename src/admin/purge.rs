@@ -1,5 +1,8 @@
 //! What `POST /v1/purge` carries: one purge or a list of them, in JSON.
 
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
 use crate::ops::PurgeRequest;
@@ -34,8 +37,10 @@ const ALLOWED: &str = r#"allowed: one object or a list of {"url": "http://host/p
 /// # Errors
 /// What is wrong, with the way out, in one line.
 pub(super) fn parse(body: &[u8]) -> Result<Vec<PurgeRequest>, String> {
-    let value: Value =
-        serde_json::from_slice(body).map_err(|error| format!("the body is not JSON: {error}; {ALLOWED}"))?;
+    let Once(value) = serde_json::from_slice(body).map_err(|error| {
+        let what = if error.is_data() { "the body is refused" } else { "the body is not JSON" };
+        format!("{what}: {error}; {ALLOWED}")
+    })?;
     let parsed = match &value {
         Value::Object(one) => object(one).map(|request| vec![request]),
         Value::Array(list) if !list.is_empty() => list.iter().map(item).collect(),
@@ -80,6 +85,68 @@ fn text<'a>(key: &str, value: &'a Value) -> Result<&'a str, String> {
     value.as_str().ok_or_else(|| format!("`{key}` takes a text"))
 }
 
+/// A value in whose objects no key stands twice: which of the two is meant, nobody could tell.
+struct Once(Value);
+
+impl<'de> Deserialize<'de> for Once {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_any(OnceVisitor).map(Self)
+    }
+}
+
+struct OnceVisitor;
+
+impl<'de> Visitor<'de> for OnceVisitor {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut pairs: A) -> Result<Value, A::Error> {
+        let mut object = Map::new();
+        while let Some((key, Once(value))) = pairs.next_entry::<String, Once>()? {
+            if object.contains_key(&key) {
+                return Err(A::Error::custom(format_args!("`{key}` stands twice in one object")));
+            }
+            object.insert(key, value);
+        }
+        Ok(Value::Object(object))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
+        let mut list = Vec::new();
+        while let Some(Once(item)) = items.next_element()? {
+            list.push(item);
+        }
+        Ok(Value::Array(list))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Value, E> {
+        Ok(text.into())
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -106,6 +173,8 @@ mod tests {
             (r#"{"urls":["http://h/"]}"#, "`urls` is not known"),
             (r#"{"all":true,"mode":"gentle"}"#, "`mode` is"),
             (r#"[{"all":true},{}]"#, "says nothing to purge"),
+            (r#"{"url":"http://h/a","url":"http://h/b"}"#, "`url` stands twice"),
+            (r#"[{"all":true,"mode":"soft","mode":"hard"}]"#, "`mode` stands twice"),
             (r#"[{"all":true},"x"]"#, "is not an object"),
             ("[]", "nothing to purge"),
             ("null", "nothing to purge"),

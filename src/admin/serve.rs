@@ -19,12 +19,15 @@ use super::{
     Command, Shared,
     bind::Listener,
     guard::{self, Via},
+    room::Place,
     routes::{self, Answer, Found},
 };
 use crate::config::BindAddress;
 
-/// How long a head may take, and then a body.
-const READ_DEADLINE: Duration = Duration::from_secs(10);
+/// How long a head may take, from the moment that it may come.
+const HEAD_DEADLINE: Duration = Duration::from_secs(5);
+/// How long a body may take.
+const BODY_DEADLINE: Duration = Duration::from_secs(10);
 /// The longest body taken.
 const MAX_BODY: usize = 1 << 20;
 /// The longest head taken.
@@ -93,26 +96,30 @@ async fn serve<S>(shared: &Arc<Shared>, stream: S, via: Via)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let Ok(permit) = Arc::clone(&shared.room).acquire_owned().await else { return };
-    let shared = Arc::clone(shared);
-    tokio::spawn(async move {
-        let service = service_fn(|request| {
-            let shared = Arc::clone(&shared);
-            async move { Ok::<_, Infallible>(answer(&shared, request, via).await) }
-        });
+    let place = shared.room.enter().await;
+    let number = place.number();
+    let served = Arc::clone(shared);
+    let task = tokio::spawn(async move {
+        let service = service_fn(|request| async { Ok::<_, Infallible>(answer(&served, &place, request, via).await) });
         // A client that breaks the rules or leaves is its own affair.
         let _ = http1::Builder::new()
             .timer(TokioTimer::new())
-            .header_read_timeout(READ_DEADLINE)
+            .header_read_timeout(HEAD_DEADLINE)
             .max_buf_size(MAX_HEAD)
             .serve_connection(TokioIo::new(stream), service)
             .await;
-        drop(permit);
     });
+    shared.room.served_by(number, task.abort_handle());
 }
 
-async fn answer(shared: &Arc<Shared>, request: Request<Incoming>, via: Via) -> Answer {
+async fn answer(shared: &Arc<Shared>, place: &Place, request: Request<Incoming>, via: Via) -> Answer {
     let (head, body) = request.into_parts();
+    if let Err(refusal) = guard::clear(&head) {
+        let mut answer = routes::error(refusal.status, refusal.why);
+        // Where its body ends is not certain either.
+        answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+        return answer;
+    }
     let found = routes::find(&head.method, head.uri.path());
     let open = matches!(found, Found::Route(route) if route.open);
     let token = shared.token.load_full();
@@ -146,14 +153,14 @@ async fn answer(shared: &Arc<Shared>, request: Request<Incoming>, via: Via) -> A
         return (route.answer)(&shared.ops, &body);
     }
     let ops = Arc::clone(&shared.ops);
-    match tokio::task::spawn_blocking(move || (route.answer)(&ops, &body)).await {
+    match place.serving(tokio::task::spawn_blocking(move || (route.answer)(&ops, &body))).await {
         Ok(answer) => answer,
         Err(_) => routes::error(StatusCode::INTERNAL_SERVER_ERROR, "this failed; the log says why"),
     }
 }
 
 async fn read(body: Incoming) -> Result<Bytes, Answer> {
-    match timeout(READ_DEADLINE, Limited::new(body, MAX_BODY).collect()).await {
+    match timeout(BODY_DEADLINE, Limited::new(body, MAX_BODY).collect()).await {
         Ok(Ok(body)) => Ok(body.to_bytes()),
         Ok(Err(error)) if error.is::<LengthLimitError>() => {
             Err(routes::error(StatusCode::PAYLOAD_TOO_LARGE, format_args!("a body has at most {MAX_BODY} bytes")))
