@@ -9,7 +9,7 @@ use std::{
 use super::io_reason;
 use crate::{
     config::Config,
-    gateway,
+    gateway::{self, file},
     lang::{self, Outside},
 };
 
@@ -64,7 +64,7 @@ pub(super) struct System;
 
 impl Outside for System {
     fn read(&self, path: &str) -> io::Result<Vec<u8>> {
-        fs::read(path)
+        file::read(path.as_ref())
     }
 
     fn var(&self, name: &str) -> Option<String> {
@@ -91,9 +91,9 @@ fn gather(paths: &[PathBuf]) -> Result<Vec<(String, Vec<u8>)>, String> {
     let mut texts = Vec::new();
     for path in paths {
         let files = if path.is_dir() { cfg_files(path)? } else { vec![path.clone()] };
-        for file in files {
-            let text = fs::read(&file).map_err(|error| cannot_read(&file, &error))?;
-            texts.push((file.display().to_string(), text));
+        for path in files {
+            let text = file::read(&path).map_err(|error| cannot_read(&path, &error))?;
+            texts.push((path.display().to_string(), text));
         }
     }
     Ok(texts)

@@ -6,6 +6,7 @@ pub mod deliver;
 pub mod exchange;
 pub mod fault;
 pub mod fetch;
+pub mod file;
 pub mod forward;
 pub mod front;
 pub mod h1;

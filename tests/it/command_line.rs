@@ -1,6 +1,6 @@
 //! `check`, and other words of the command line.
 
-use std::fs;
+use std::{fs, os::unix::net::UnixListener, process::Command};
 
 use crate::harness::gateway::run;
 
@@ -75,4 +75,46 @@ fn help_names_every_command() {
     }
     assert!(run(&["--version"]).status.success());
     assert!(!run(&["nonsense"]).status.success());
+}
+
+#[test]
+fn what_is_no_file_is_not_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name).display().to_string();
+    let (pipe, socket, huge) = (path("pipe"), path("socket"), path("huge"));
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let _listener = UnixListener::bind(&socket).unwrap();
+    fs::File::create(&huge).unwrap().set_len(1 << 40).unwrap();
+    for (odd, says) in [
+        (pipe.as_str(), "no regular file"),
+        (&socket, "no regular file"),
+        ("/dev/zero", "no regular file"),
+        (&huge, "more than 256 MiB"),
+    ] {
+        let output = run(&["check", "-f", odd]);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{odd}: {said}");
+        assert!(said.contains(odd) && said.contains(says), "{odd}: {said}");
+        for line in [
+            format!("bind 127.0.0.1:0 ssl crt {odd}"),
+            format!("acl a path -f {odd}"),
+            format!("http-request set-header X-A %[path,map({odd})]"),
+        ] {
+            let (code, said) =
+                check(&GOOD.replacen("    default_backend", &format!("    {line}\n    default_backend"), 1));
+            assert_eq!(code, Some(1), "{line}: {said}");
+            assert!(said.contains(odd) && said.contains(says), "{line}: {said}");
+        }
+    }
+}
+
+#[test]
+fn a_socket_path_has_the_length_that_the_system_takes() {
+    let of = |length: usize| format!("/tmp/{}", "a".repeat(length - 5));
+    let with = |path: &str| check(&GOOD.replacen("127.0.0.1:0", path, 1));
+    let (code, said) = with(&of(107));
+    assert_eq!(code, Some(0), "{said}");
+    let (code, said) = with(&of(108));
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("107 bytes"), "{said}");
 }

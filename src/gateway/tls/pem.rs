@@ -15,7 +15,7 @@ use rustls::{
     sign::CertifiedKey,
 };
 
-use crate::lang::in_words;
+use crate::{gateway::file, lang::in_words};
 
 /// Files that HAProxy puts beside certificates; a directory's other files are certificates.
 const COMPANIONS: &[&str] = &["key", "issuer", "ocsp", "sctl"];
@@ -108,15 +108,15 @@ enum Block {
 }
 
 /// The certificates and keys of a PEM file; blocks of other kinds (parameters, text) are passed over.
-fn blocks(file: &Path) -> Result<Vec<Block>, String> {
-    let text = fs::read(file).map_err(|error| named(file, in_words(&error)))?;
+fn blocks(path: &Path) -> Result<Vec<Block>, String> {
+    let text = file::read(path).map_err(|error| named(path, in_words(&error)))?;
     let mut blocks = Vec::new();
     let mut rest = text.as_slice();
     let mut line = 0_usize;
     while let Some((first, after)) = next_line(rest) {
         line += 1;
         if let Some(label) = label(first) {
-            let at = |reason: &str| format!("{}:{line}: {reason}", file.display());
+            let at = |reason: &str| format!("{}:{line}: {reason}", path.display());
             if label == b"ENCRYPTED PRIVATE KEY" {
                 return Err(at("an encrypted private key: it must be decrypted first"));
             }
@@ -142,7 +142,7 @@ fn blocks(file: &Path) -> Result<Vec<Block>, String> {
         } else {
             "no certificate and no private key in this file"
         };
-        return Err(named(file, reason));
+        return Err(named(path, reason));
     }
     Ok(blocks)
 }

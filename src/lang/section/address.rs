@@ -46,6 +46,9 @@ const FAMILIES: [(&str, Family); 8] = [
     ("ipv6:", Family::V6),
 ];
 
+/// What the system has room for: `sun_path` without the byte that ends it (`man 7 unix`).
+const LONGEST_SOCKET_PATH: usize = 107;
+
 const UNBUILT: [&str; 12] = [
     "abns@",
     "abnsz@",
@@ -87,6 +90,15 @@ pub(super) fn read(loader: &mut Loader<'_>, word: &Word, range: Range<usize>, wi
     if family == Family::Unix || (family == Family::Any && rest.starts_with('/')) {
         if rest.is_empty() {
             loader.error(code::BAD_ADDRESS, span, "a unix socket needs a path");
+            return None;
+        }
+        if rest.len() > LONGEST_SOCKET_PATH {
+            let message =
+                format!("the path of a unix socket has at most {LONGEST_SOCKET_PATH} bytes, this one {}", rest.len());
+            loader.report(
+                Diagnostic::error(code::BAD_ADDRESS, span, message)
+                    .help("put the socket into a directory nearer to `/`, such as `/run`"),
+            );
             return None;
         }
         return Some(Address::Unix(PathBuf::from(rest)));
