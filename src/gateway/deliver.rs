@@ -90,6 +90,18 @@ enum Age {
     Origins,
 }
 
+/// Where the pieces of a body come from.
+trait Body: Send {
+    /// The next piece.
+    fn piece(&mut self) -> impl Future<Output = Result<Piece, Failure>> + Send;
+}
+
+impl Body for Reader {
+    async fn piece(&mut self) -> Result<Piece, Failure> {
+        self.body().await
+    }
+}
+
 /// What was asked of the origin, and why.
 struct Asked<'c> {
     candidates: &'c Candidates,
@@ -283,7 +295,7 @@ impl<R: Reply> Delivery<'_, R> {
     }
 
     /// Sends a fill's response.
-    async fn stream(&mut self, head: &Response, how: How, mut reader: Reader) -> io::Result<Flow> {
+    async fn stream(&mut self, head: &Response, how: How, reader: Reader) -> io::Result<Flow> {
         if precondition(&self.request, head) == Precondition::NotModified {
             self.head(not_modified(&head.fields), &how, true).await?;
             return Ok(Flow::Done);
@@ -293,9 +305,14 @@ impl<R: Reply> Delivery<'_, R> {
         if bodyless {
             return Ok(Flow::Done);
         }
+        self.body(reader).await
+    }
+
+    /// Sends a body as it comes.
+    async fn body(&mut self, mut body: impl Body) -> io::Result<Flow> {
         loop {
             let piece = tokio::select! {
-                piece = reader.body() => piece,
+                piece = body.piece() => piece,
                 () = self.reply.gone() => return Ok(Flow::Left),
             };
             match piece {

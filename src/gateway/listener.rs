@@ -221,8 +221,9 @@ impl Connections {
     /// has come and was not read yet included.
     pub async fn drain(&self) {
         self.draining.store(true, Ordering::Relaxed);
-        // The runtime looks at its sockets meanwhile, and whoever has something to read reads it.
-        tokio::task::yield_now().await;
+        // The runtime looks at its sockets meanwhile, and whoever has something to read reads it. A task of
+        // its own comes behind all of them; the worker's own future would come before.
+        let _ = tokio::spawn(tokio::task::yield_now()).await;
         let live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
         live.tasks.values().filter(|(life, _)| life.is_idle()).for_each(|(_, task)| task.abort());
     }

@@ -310,14 +310,13 @@ fn peer(backend: &Backend, server: &Server) -> Result<HttpPeer> {
     Ok(peer)
 }
 
-/// Whether it is beyond doubt where a response ends (RFC 9112 §6.1, §6.3): a coding is `chunked` alone, once,
-/// and beside no length.
+/// Whether it is beyond doubt where a response ends (RFC 9112 §6.1): a coding is `chunked` alone and once. The
+/// engine has already taken away a length beside it (§6.3).
 fn framed(response: &ResponseHeader) -> Result<()> {
     let mut codings = response.headers.get_all(http::header::TRANSFER_ENCODING).iter();
     let Some(coding) = codings.next() else { return Ok(()) };
     let doubtful = codings.next().is_some()
         || !coding.as_bytes().eq_ignore_ascii_case(b"chunked")
-        || response.headers.contains_key(http::header::CONTENT_LENGTH)
         || response.version < http::Version::HTTP_11;
     if doubtful {
         return Err(Error::explain(ErrorType::InvalidHTTPHeader, "its framing is in doubt").into_up());

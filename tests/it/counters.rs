@@ -206,10 +206,17 @@ fn a_client_that_leaves_is_one_word_and_no_servers_error() {
     // Without the front the proxy engine has the reply, and learns of a departure only when it writes.
     let rules = "    cache-rule all ttl auto if { method GET }";
     let gateway = Gateway::start(&site_with(origin.address, "    tune.front on", rules, ""));
-    let table = [("GET", "/fill"), ("GET", "/fill/head"), ("POST", "/pass"), ("POST", "/pass/head")];
-    for (number, (method, path)) in table.into_iter().enumerate() {
+    let table = [
+        ("GET", "/fill", ""),
+        ("GET", "/fill/head", ""),
+        ("POST", "/pass", ""),
+        ("POST", "/pass/head", ""),
+        ("POST", "/engine", "body"),
+        ("POST", "/engine/head", "body"),
+    ];
+    for (number, (method, path, body)) in table.into_iter().enumerate() {
         let mut client = gateway.client();
-        client.send(request(method, path, "", b""));
+        client.send(request(method, path, "", body.as_bytes()));
         origin.wait_for(number + 1);
         if path.ends_with("/head") {
             client.read_head().unwrap();
@@ -221,7 +228,7 @@ fn a_client_that_leaves_is_one_word_and_no_servers_error() {
     }
     gateway.assert_law();
     let metrics = gateway.metrics();
-    assert_eq!((metrics.outcome("miss"), metrics.outcome("pass"), metrics.outcome("error")), (2, 2, 0));
+    assert_eq!((metrics.outcome("miss"), metrics.outcome("pass"), metrics.outcome("error")), (2, 4, 0));
     gate.open();
 }
 

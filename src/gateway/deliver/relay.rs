@@ -3,27 +3,30 @@
 
 use std::io;
 
-use super::{Delivery, Flow};
+use super::{Body, Delivery, Flow};
 use crate::{
     cache::fill::{Failure, FailureKind, Head, Piece},
+    config::{Backend, Id},
     gateway::{
         exchange::Exchange,
         fault, forward, hop,
         log::Ending,
         plan::{Bypass, Route},
         reply::Reply,
-        respond, upstream,
+        respond,
+        snapshot::Snapshot,
+        upstream,
     },
     message::{Framing, Response},
     metrics::Outcome,
 };
 
 impl<R: Reply> Delivery<'_, R> {
-    /// Whether the request can be passed here; what has a body or asks for another protocol is the proxy
+    /// Whether the request can be passed here; what has bytes of a body or asks for another protocol is the proxy
     /// engine's, and everything is with `tune.front off`.
     pub(super) fn relays(&self) -> bool {
         self.snapshot.config.global.front
-            && self.request.framing == Framing::None
+            && matches!(self.request.framing, Framing::None | Framing::Length(0))
             && self.request.method() != b"CONNECT"
             && !self.request.fields.has("upgrade")
     }
@@ -32,7 +35,10 @@ impl<R: Reply> Delivery<'_, R> {
     pub(super) async fn relay(&mut self, bypass: Bypass) -> io::Result<Flow> {
         self.plan.route = Route::Pass(bypass);
         self.ending = Ending::client_gone(&self.plan);
-        let head = forward::for_pass(&self.request);
+        let mut head = forward::for_pass(&self.request);
+        if self.request.framing == Framing::Length(0) {
+            head.fields.set(b"Content-Length", b"0");
+        }
         let opened = tokio::select! {
             opened = upstream::open(&self.worker.pool, self.snapshot, self.plan.backend, &head, |_| {}) => opened,
             () = self.reply.gone() => return Ok(Flow::Left),
@@ -59,7 +65,7 @@ impl<R: Reply> Delivery<'_, R> {
     }
 
     /// Sends what the server answered.
-    async fn pass_on(&mut self, mut response: Response, mut exchange: Exchange, bypass: Bypass) -> io::Result<Flow> {
+    async fn pass_on(&mut self, mut response: Response, exchange: Exchange, bypass: Bypass) -> io::Result<Flow> {
         hop::strip(&mut response.fields);
         let shared = &self.worker.shared;
         respond::passed(shared, self.snapshot, &mut self.plan, self.client, &mut self.request, &mut response);
@@ -70,25 +76,7 @@ impl<R: Reply> Delivery<'_, R> {
         if bodyless {
             return Ok(Flow::Done);
         }
-        loop {
-            let piece = tokio::select! {
-                piece = exchange.body() => piece,
-                () = self.reply.gone() => return Ok(Flow::Left),
-            };
-            match piece {
-                Ok(Piece::Data(data)) => self.reply.data(data).await?,
-                Ok(Piece::End(trailers)) => {
-                    self.reply.end(trailers.as_ref()).await?;
-                    return Ok(Flow::Done);
-                }
-                Err(failure) => {
-                    upstream::failed(self.snapshot, self.plan.backend, &failure);
-                    self.reply.abort();
-                    (self.ending.outcome, self.ending.reason) = (Outcome::Error, Some(failure.kind.as_str()));
-                    return Ok(Flow::Broken);
-                }
-            }
-        }
+        self.body(Relayed { exchange, snapshot: self.snapshot, backend: self.plan.backend }).await
     }
 
     /// The server has failed before it answered.
@@ -103,5 +91,19 @@ impl<R: Reply> Delivery<'_, R> {
         let reason = Some(failure.kind.as_str());
         let status = respond::passed_status(&self.plan, reason);
         self.own(answer.head, answer.body, Outcome::Error, reason, status).await
+    }
+}
+
+/// The body of an exchange that one client waits for.
+struct Relayed<'s> {
+    exchange: Exchange,
+    snapshot: &'s Snapshot,
+    backend: Option<Id<Backend>>,
+}
+
+impl Body for Relayed<'_> {
+    async fn piece(&mut self) -> Result<Piece, Failure> {
+        let piece = self.exchange.body().await;
+        piece.inspect_err(|failure| upstream::failed(self.snapshot, self.backend, failure))
     }
 }
