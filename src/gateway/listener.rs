@@ -289,13 +289,14 @@ struct Target {
 }
 
 impl Listener {
-    /// Takes a socket over; only within a worker's runtime.
+    /// Takes a socket over that was opened for `snapshot`; only within a worker's runtime.
     ///
     /// # Errors
     /// The runtime does not take the socket.
     pub fn new(
         socket: RawListener,
         key: Key,
+        snapshot: Arc<Snapshot>,
         context: Context,
         limits: Arc<Limits>,
         connections: Arc<Connections>,
@@ -305,8 +306,8 @@ impl Listener {
             RawListener::Unix(listener) => AnyListener::Unix(UnixListener::from_std(listener)?),
         };
         let mut door = Door { key, context, limits, connections, target: None };
-        // A bind that goes before its first connection still has to know whose that was.
-        door.target();
+        // The bind may be gone from the current configuration by now; its connections are served all the same.
+        door.target = door.find(snapshot);
         Ok(Self { socket, door })
     }
 
@@ -419,13 +420,13 @@ impl Door {
     fn target(&mut self) -> Option<Target> {
         let generation = self.context.worker.shared.generation();
         if self.target.as_ref().is_none_or(|target| target.snapshot.generation != generation) {
-            self.target = self.find().or(self.target.take());
+            self.target = self.find(self.context.worker.shared.snapshot()).or(self.target.take());
         }
         self.target.clone()
     }
 
-    fn find(&self) -> Option<Target> {
-        let snapshot = self.context.worker.shared.snapshot();
+    /// What the bind belongs to in a configuration.
+    fn find(&self, snapshot: Arc<Snapshot>) -> Option<Target> {
         let listed = binds(&snapshot.config.frontends).into_iter().find(|listed| listed.key == self.key)?;
         let ((frontend, bind), limit) = (listed.at, self.limits.of(&listed.frontend.name));
         Some(Target { frontend, bind, limit, snapshot })

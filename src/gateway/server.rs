@@ -27,7 +27,7 @@ use super::{
     limit::Limits,
     listener::{self, Bound, Connections, Key, Listed, Listener, RawListener},
     log::{AccessLog, LogWriter},
-    snapshot::Shared,
+    snapshot::{Shared, Snapshot},
     worker::{self, Context},
 };
 use crate::{
@@ -121,13 +121,14 @@ impl Crew {
         }
     }
 
-    /// Hands opened sockets to the workers.
+    /// Hands sockets that were opened for the current configuration to the workers.
     pub(super) fn serve(&self, opened: Vec<(Key, Bound)>) {
+        let snapshot = self.shared.snapshot();
         let mut all = self.bound.lock().unwrap_or_else(PoisonError::into_inner);
         for (key, bound) in opened {
             tracing::info!("listening on {} (frontend {})", bound.address, bound.frontend);
             for (worker, socket) in self.workers.iter().zip(bound.sockets) {
-                let _ = worker.send(WorkerOrder::Open(key.clone(), socket));
+                let _ = worker.send(WorkerOrder::Open(key.clone(), socket, snapshot.clone()));
             }
             all.insert(key, bound.address);
         }
@@ -327,7 +328,8 @@ struct Thread {
 /// What a worker is told.
 #[derive(Debug)]
 pub(super) enum WorkerOrder {
-    Open(Key, RawListener),
+    /// A bind's socket, and the configuration it was opened for.
+    Open(Key, RawListener, Arc<Snapshot>),
     Close(Key),
     Drain,
     Stop,
@@ -370,9 +372,9 @@ async fn work(
     let mut stops = HashMap::new();
     while let Some(order) = orders.recv().await {
         match order {
-            WorkerOrder::Open(key, socket) => {
-                let listener = Listener::new(socket, key.clone(), context.clone(), limits.clone(), connections.clone());
-                match listener {
+            WorkerOrder::Open(key, socket, snapshot) => {
+                let (context, limits, connections) = (context.clone(), limits.clone(), connections.clone());
+                match Listener::new(socket, key.clone(), snapshot, context, limits, connections) {
                     Ok(listener) => {
                         let (stop, stopped) = oneshot::channel();
                         listeners.spawn(listener.run(stopped));

@@ -132,7 +132,7 @@ fn what_old_rules_kept_beside_an_object_goes_with_them() {
 }
 
 #[test]
-fn a_bind_that_goes_while_its_places_are_taken_is_closed_at_once() {
+fn a_bind_that_goes_while_its_places_are_taken_is_closed_and_leaves_nobody_unanswered() {
     let origin = Origin::fixed("Cache-Control: max-age=600", "x");
     let gateway = Gateway::start(&with_mark(&origin, "1", ""));
     let more = "frontend more\n    bind 127.0.0.1:0\n    maxconn 1\n    default_backend origin\n";
@@ -147,9 +147,12 @@ fn a_bind_that_goes_while_its_places_are_taken_is_closed_at_once() {
     }
     gateway.reload(&with_mark(&origin, "3", ""));
     eventually("the removed listener is gone", || TcpStream::connect(added).is_err());
+    drop(holder);
+    for mut client in queued {
+        assert_eq!(client.read("GET").status, 200);
+    }
     gateway.reload(&with_mark(&origin, "4", &more.replace("127.0.0.1:0", &added.to_string())));
     eventually("the address can be taken again", || TcpStream::connect(added).is_ok());
-    drop(holder);
     gateway.assert_law();
 }
 
