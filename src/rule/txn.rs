@@ -4,7 +4,7 @@ use std::{net::SocketAddr, sync::Arc};
 
 use bumpalo::Bump;
 
-use super::{fact::Fact, notes::Notes, sample::Sample, session::Session, vars::Vars};
+use super::{fact::Fact, notes::Notes, sample::Sample, vars::Vars};
 use crate::{
     message::{Request, Response},
     time::Timestamp,
@@ -23,8 +23,6 @@ pub struct Client {
     pub accepted: Timestamp,
     /// The TLS session; `None` in clear.
     pub tls: Option<Tls>,
-    /// What rules keep over the requests of the connection.
-    pub session: Arc<Session>,
 }
 
 /// How a bind is called.
