@@ -53,7 +53,7 @@ fn who_waited_for_an_error_gets_stale_too() {
     });
     let address = gateway.address();
     let waiting: Vec<_> = (0..5).map(|_| thread::spawn(move || get(address, "/a"))).collect();
-    eventually("all have come", || gateway.metrics().requests() == 6);
+    eventually("all have come", || gateway.scrape().requests() == 6);
     gate.open();
     let answers: Vec<_> = waiting.into_iter().map(|client| client.join().unwrap()).collect();
     for answer in &answers {

@@ -23,7 +23,7 @@ fn fifty_clients_are_one_request_to_the_origin() {
     });
     let gateway = Gateway::start(&site(origin.address, RULE));
     let clients = crowd(&gateway);
-    eventually("everyone is there", || gateway.metrics().requests() == clients.len() as u64);
+    eventually("everyone is there", || gateway.scrape().requests() == clients.len() as u64);
     gate.open();
     let mut collapsed = 0;
     for client in clients {
@@ -79,7 +79,7 @@ fn a_private_answer_is_the_first_readers_alone_and_nobody_queues_again() {
     });
     let gateway = Gateway::start(&site(origin.address, RULE));
     let clients = crowd(&gateway);
-    eventually("everyone is there", || gateway.metrics().requests() == clients.len() as u64);
+    eventually("everyone is there", || gateway.scrape().requests() == clients.len() as u64);
     gate.open();
     for client in clients {
         assert_eq!(client.join().unwrap().text(), "mine");
@@ -106,7 +106,7 @@ fn waiters_of_another_variant_go_on_their_own() {
             thread::spawn(move || (language, Client::connect(address).get_with("/a", &fields)))
         })
         .collect();
-    eventually("everyone is there", || gateway.metrics().requests() == clients.len() as u64);
+    eventually("everyone is there", || gateway.scrape().requests() == clients.len() as u64);
     gate.open();
     for client in clients {
         let (language, response) = client.join().unwrap();
@@ -129,7 +129,7 @@ fn a_fill_that_dies_before_its_head_is_tried_once_more_for_all() {
     });
     let gateway = Gateway::start(&site(origin.address, RULE));
     let clients = crowd(&gateway);
-    eventually("everyone is there", || gateway.metrics().requests() == clients.len() as u64);
+    eventually("everyone is there", || gateway.scrape().requests() == clients.len() as u64);
     gate.open();
     for client in clients {
         assert_eq!(client.join().unwrap().text(), "second");
@@ -148,7 +148,7 @@ fn an_origin_that_always_dies_is_asked_twice() {
     });
     let gateway = Gateway::start(&site(origin.address, RULE));
     let clients = crowd(&gateway);
-    eventually("everyone is there", || gateway.metrics().requests() == clients.len() as u64);
+    eventually("everyone is there", || gateway.scrape().requests() == clients.len() as u64);
     gate.open();
     for client in clients {
         assert_eq!(client.join().unwrap().status, 502);

@@ -58,7 +58,7 @@ fn edits_of_what_is_stored_hold_for_what_a_confirmation_brings() {
         let fields = (response.field("cache-control"), response.field("x-kind"));
         assert_eq!(fields, (Some("max-age=0,public"), Some("picture")), "{outcome}: {response:#?}");
     }
-    eventually("both were confirmed", || gateway.metrics().outcome("revalidated") == 2);
+    eventually("both were confirmed", || gateway.scrape().outcome("revalidated") == 2);
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn a_servers_error_leaves_stale_to_be_served() {
     let response = gateway.get("/a");
     assert_eq!((response.status, response.text()), (200, "hello".to_owned()), "{response:#?}");
     // Counted once its last byte has been sent.
-    eventually("it is counted as stale", || gateway.metrics().outcome("stale") == 1);
+    eventually("it is counted as stale", || gateway.scrape().outcome("stale") == 1);
     gateway.assert_law();
 }
 

@@ -10,6 +10,7 @@ use crate::harness::{
     Client, Gate, Gateway, Origin,
     certificates::Authority,
     client::request,
+    rules::one_worker,
     rules::{secure, site_with_tls},
     site,
 };
@@ -120,15 +121,16 @@ fn a_pipelined_request_waits_for_a_slow_one() {
         }
         wire.reply(200, "Cache-Control: max-age=60", seen.target.as_bytes())
     });
-    let gateway = Gateway::start(&site(origin.address, RULE));
+    let gateway = Gateway::start(&one_worker(&site(origin.address, RULE)));
     gateway.get("/hit");
     let mut client = gateway.client();
     client.send([request("GET", "/slow", "", b""), request("GET", "/hit", "", b"")].concat());
-    client.patience(Duration::from_millis(300));
-    assert!(client.try_read("GET").is_err(), "the hit must not overtake");
-    client.patience(Duration::from_secs(10));
+    origin.wait_for(2);
+    for _ in 0..2 {
+        assert!(gateway.get("/hit").is_hit(), "others are served meanwhile");
+    }
     gate.open();
-    assert_eq!(client.read("GET").text(), "/slow");
+    assert_eq!(client.read("GET").text(), "/slow", "the hit must not overtake");
     assert_eq!(client.read("GET").text(), "/hit");
 }
 
@@ -166,23 +168,29 @@ fn a_slow_reader_holds_nobody_up() {
 
 #[test]
 fn a_reader_that_is_slow_but_not_silent_is_not_cut() {
-    // Fast enough that the system's send buffer shows its progress within the timeout.
-    let (size, piece) = (8 << 20, 200_000);
+    // Fast enough that the system's send buffer shows its progress within the timeout, and much slower
+    // than the timeout in all. The pace is the client's own: nobody is waited for.
+    let (size, piece, pace) = (8 << 20, 100_000, Duration::from_millis(50));
     let origin = Origin::start(move |_, wire| wire.reply(200, "Cache-Control: max-age=60", &vec![b'x'; size]));
-    let gateway = Gateway::start(&site(origin.address, &format!("    timeout client 1s\n{RULE}")));
-    for hit in [false, true] {
+    let gateway = Gateway::start(&site(origin.address, &format!("    timeout client 2s\n{RULE}")));
+    gateway.get("/hit");
+    let read = |path: &str| {
         let mut slow = gateway.client();
         slow.window(64 << 10);
-        slow.send(request("GET", "/big", "", b""));
-        assert_eq!(slow.read_head().unwrap().is_hit(), hit);
+        slow.send(request("GET", path, "", b""));
+        assert_eq!(slow.read_head().unwrap().is_hit(), path == "/hit");
         let begun = Instant::now();
-        for _ in 0..size / piece {
-            thread::sleep(Duration::from_millis(50));
+        for number in 1..=size / piece {
+            thread::sleep((pace * u32::try_from(number).unwrap()).saturating_sub(begun.elapsed()));
             slow.take(piece);
         }
         slow.take(size % piece);
-        assert!(begun.elapsed() > Duration::from_secs(2), "{:?}", begun.elapsed());
-    }
+        assert!(begun.elapsed() > Duration::from_secs(4), "{:?}", begun.elapsed());
+    };
+    thread::scope(|scope| {
+        scope.spawn(|| read("/miss"));
+        read("/hit");
+    });
 }
 
 #[test]

@@ -142,7 +142,7 @@ fn bytes_and_durations_are_counted() {
             && metrics.sum("tidegate_store_bytes", &[]) > 100_000
             && metrics.sum("tidegate_store_objects", &[]) == 1
     };
-    eventually("bytes, durations and objects are counted", || holds(&gateway.metrics()));
+    eventually("bytes, durations and objects are counted", || holds(&gateway.scrape()));
 }
 
 #[test]
@@ -174,8 +174,10 @@ fn clients_that_leave_behind_pipelined_hits_break_no_law() {
 
 #[test]
 fn clients_that_leave_anywhere_break_no_law() {
-    let origin = Origin::start(|seen, wire| {
-        std::thread::sleep(std::time::Duration::from_millis(20));
+    let gate = Arc::new(Gate::default());
+    let hold = Arc::clone(&gate);
+    let origin = Origin::start(move |seen, wire| {
+        wire.hold(&hold);
         wire.reply(200, if seen.path() == "/keep" { "Cache-Control: max-age=60" } else { "" }, &[b'x'; 50_000])
     });
     let gateway = Gateway::start(&site(origin.address, RULES));
@@ -187,6 +189,7 @@ fn clients_that_leave_anywhere_break_no_law() {
             client.reset_on_drop();
         }
     }
+    gate.open();
     assert_eq!(gateway.get("/keep").body.len(), 50_000);
     gateway.assert_law();
 }
@@ -224,7 +227,7 @@ fn a_client_that_leaves_is_one_word_and_no_servers_error() {
         client.reset_on_drop();
         drop(client);
         let reason = ["reason=\"client-gone\""];
-        eventually(path, || gateway.metrics().sum("tidegate_misses_total", &reason) == number as u64 + 1);
+        eventually(path, || gateway.scrape().sum("tidegate_misses_total", &reason) == number as u64 + 1);
     }
     gateway.assert_law();
     let metrics = gateway.metrics();

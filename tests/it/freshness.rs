@@ -169,6 +169,37 @@ fn within_grace_stale_is_served_at_once_and_one_fill_refreshes() {
 }
 
 #[test]
+fn a_request_that_may_get_its_own_answer_refreshes_nothing_for_others() {
+    // Public: those who send credentials or cookies may be served from it.
+    let fields = "Cache-Control: public, max-age=60";
+    for (rule, own) in [("ttl auto", "Authorization: Basic abc"), ("ttl 1m", "Cookie: session=1")] {
+        let origin = Origin::fixed(fields, "first");
+        let gateway = Gateway::start(&site(origin.address, &format!("    cache-rule all {rule} grace 1h")));
+        gateway.get("/a");
+        assert_eq!(gateway.purge(r#"{"all":true,"mode":"soft"}"#), 1, "it is stale from now on");
+        let gate = Arc::new(Gate::default());
+        let hold = Arc::clone(&gate);
+        origin.follow(move |_, wire| {
+            wire.hold(&hold);
+            wire.reply(200, fields, b"second")
+        });
+        for fields in [own, own, "X-Own: nothing"] {
+            let stale = gateway.client().get_with("/a", fields);
+            assert_eq!((stale.text(), stale.cache().value("detail")), ("first".into(), Some("grace")), "{fields}");
+        }
+        // A refresh that the first ones had started would be under way still, and the only one.
+        origin.wait_for(2);
+        assert_eq!(origin.last().field("x-own"), Some("nothing"), "{own}");
+        gate.open();
+        eventually("the refreshed object is served", || gateway.client().get_with("/a", own).text() == "second");
+        let seen = origin.seen();
+        let owned = |name: &str| seen.iter().any(|seen| seen.field(name).is_some());
+        assert_eq!((seen.len(), owned("authorization"), owned("cookie")), (2, false, false), "{own}");
+        gateway.assert_law();
+    }
+}
+
+#[test]
 fn stale_while_revalidate_is_grace_that_the_origin_gives() {
     let origin = Origin::fixed("Cache-Control: max-age=60, stale-while-revalidate=60\nAge: 59", "first");
     let gateway = Gateway::start(&site(origin.address, RULE));

@@ -7,8 +7,10 @@ use std::{
 };
 
 use crate::harness::{
-    Gate, Gateway, Origin,
+    Client, Gate, Gateway, Origin,
     certificates::Authority,
+    deadline::LIMIT,
+    eventually,
     http2::{Http2, request},
     peers,
     rules::{secure, site_with_tls},
@@ -121,12 +123,17 @@ fn a_stream_that_is_reset_disturbs_no_other() {
     let hold = Arc::clone(&gate);
     let origin = Origin::start(move |seen, wire| {
         if seen.path() == "/slow" {
+            wire.head(200, "Cache-Control: max-age=60\nContent-Length: 6")?;
+            wire.raw("abc")?;
             wire.hold(&hold);
+            return wire.raw("def");
         }
         wire.chunked(200, "Cache-Control: max-age=60", &[&[b'x'; 100_000]])
     });
     let (gateway, mut client) = start(&origin, RULE);
     client.abandon("https://t.example/slow");
+    let left = || gateway.scrape().sum("tidegate_misses_total", &["reason=\"client-gone\""]);
+    eventually("the reset is seen", || left() == 1);
     for number in 0..3 {
         assert_eq!(client.get(&format!("https://t.example/{number}")).body.len(), 100_000);
     }
@@ -205,6 +212,9 @@ fn block() -> Vec<u8> {
     [&[0x82, 0x87, 0x84, 0x01, 9][..], b"t.example"].concat()
 }
 
+/// Between what a client sends that is no request: a flood would be another reason to close.
+const PACE: Duration = Duration::from_millis(50);
+
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
 
 #[test]
@@ -232,15 +242,13 @@ fn what_is_no_request_keeps_no_connection() {
             let gateway = &gateways.iter().find(|(of, _)| *of == lines).unwrap().1;
             let config = authority.client(&["h2"]);
             scope.spawn(move || {
-                let mut client = crate::harness::Client::tls(secure(gateway), "t.example", &config).unwrap();
+                let mut client = Client::tls(secure(gateway), "t.example", &config).unwrap();
                 client.send(PREFACE).send(first);
-                let end = Instant::now() + Duration::from_secs(8);
-                client.patience(Duration::from_millis(200));
-                while client.is_open() {
+                let end = Instant::now() + LIMIT;
+                while client.is_open(PACE) {
                     assert!(Instant::now() < end, "{name} keeps the connection");
                     client.send(again);
-                    // Slowly: a flood would be another reason to close.
-                    std::thread::sleep(Duration::from_millis(50));
+                    std::thread::sleep(PACE);
                 }
             });
         }

@@ -6,7 +6,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::harness::{Client, Gateway, Origin, client::request, eventually, rules::site_with, site};
+use crate::harness::{
+    Client, Gateway, Origin,
+    client::request,
+    eventually,
+    rules::{one_worker, site_with},
+    site,
+};
 
 const RULE: &str = "    cache-rule all ttl auto";
 
@@ -35,8 +41,8 @@ fn an_idle_connection_is_closed_after_its_time() {
     let origin = Origin::fixed("Cache-Control: max-age=60", "x");
     let gateway = Gateway::start(&site(origin.address, &format!("    timeout http-keep-alive 500ms\n{RULE}")));
     let mut client = gateway.client();
-    client.get("/a");
     let begun = Instant::now();
+    client.get("/a");
     assert!(client.is_closed());
     assert!((Duration::from_millis(400)..Duration::from_secs(5)).contains(&begun.elapsed()), "{:?}", begun.elapsed());
     gateway.assert_law();
@@ -60,23 +66,59 @@ fn a_body_that_does_not_come_is_given_up() {
 #[test]
 fn connections_beyond_maxconn_wait() {
     let origin = Origin::fixed("Cache-Control: max-age=60", "x");
-    let gateway = Gateway::start(&site_with(origin.address, "    maxconn 2", RULE, ""));
+    let gateway = Gateway::start(&one_worker(&site_with(origin.address, "    maxconn 2", RULE, "")));
     let mut first = gateway.client();
     let mut second = gateway.client();
     first.get("/a");
     second.get("/a");
     let mut third = gateway.client();
-    third.patience(Duration::from_millis(300));
-    assert!(third.send(request("GET", "/a", "", b"")).try_read("GET").is_err(), "there is no room yet");
+    third.send(request("GET", "/a", "", b""));
+    after_what_has_come(&mut second);
+    assert_eq!(begun(&gateway), 2, "there is no room yet");
     drop(first);
-    third.patience(Duration::from_secs(10));
     assert_eq!(third.read("GET").text(), "x");
+    assert_eq!(begun(&gateway), 3);
+    gateway.assert_law();
+}
+
+#[test]
+fn a_connection_beyond_its_frontends_maxconn_takes_no_place_of_the_others() {
+    let origin = Origin::fixed("Cache-Control: max-age=60", "x");
+    let rules = site_with(origin.address, "    maxconn 2", &format!("    maxconn 1\n{RULE}"), "");
+    let other = "frontend other\n    bind 127.0.0.1:0\n    default_backend origin\n";
+    let gateway = Gateway::start(&one_worker(&(rules + other)));
+    let mut first = gateway.client();
+    first.get("/a");
+    let mut waiting = gateway.client();
+    waiting.send(request("GET", "/a", "", b""));
+    after_what_has_come(&mut first);
+    for _ in 0..3 {
+        assert_eq!(crate::harness::get(gateway.frontend("other"), "/a").text(), "x", "a place is left for it");
+    }
+    assert_eq!(begun(&gateway), 1, "its frontend is full");
+    drop(first);
+    assert_eq!(waiting.read("GET").text(), "x");
+    assert_eq!(begun(&gateway), 2);
+    gateway.assert_law();
+}
+
+/// Connections to the frontend `web` that have had a place.
+fn begun(gateway: &Gateway) -> u64 {
+    gateway.scrape().sum("tidegate_connections_total", &["frontend=\"web\""])
+}
+
+/// Two exchanges on a connection that is served: whatever had come before them to [`one_worker`] has been
+/// dealt with then, new connections included.
+fn after_what_has_come(client: &mut Client) {
+    for _ in 0..2 {
+        assert_eq!(client.get("/a").text(), "x");
+    }
 }
 
 #[test]
 fn descriptors_are_left_for_servers_when_clients_are_many() {
     let origin = Origin::fixed("", "x");
-    let gateway = Gateway::start_limited("-n 64", &site(origin.address, RULE).replace("nbthread 2", "nbthread 1"));
+    let gateway = Gateway::start_limited("-n 64", &one_worker(&site(origin.address, RULE)));
     let said = gateway.stderr().lines().filter(|line| line.contains("INFO") && line.contains("maxconn")).count();
     assert_eq!(said, 1, "{}", gateway.stderr());
     let mut clients: Vec<_> = (0..100).map(|_| gateway.client()).collect();

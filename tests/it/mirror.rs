@@ -122,6 +122,6 @@ fn a_site_mirrored_twice_is_the_site() {
     let of_files = |line: &&String| files.iter().any(|file| line.contains(&format!(" /{} ", file.display())));
     assert_eq!(more.iter().filter(of_files).count(), 0, "nginx is not asked for what is stored: {more:#?}");
     // The last of them is counted after its last byte has been sent.
-    eventually("the second pass is all hits", || gateway.metrics().outcome("hit") - hits >= files.len() as u64);
+    eventually("the second pass is all hits", || gateway.scrape().outcome("hit") - hits >= files.len() as u64);
     gateway.assert_law();
 }

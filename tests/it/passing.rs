@@ -1,8 +1,8 @@
 //! What no cache may hold, passed through whole.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
-use crate::harness::{Gate, Gateway, Origin, client::request, eventually, site};
+use crate::harness::{Gate, Gateway, Origin, client::request, eventually, rules::one_worker, site};
 
 const RULE: &str = "    cache-rule all ttl auto";
 
@@ -69,11 +69,7 @@ fn an_endless_passed_response_streams() {
 fn a_client_that_leaves_ends_a_passed_exchange() {
     let origin = Origin::start(|_, wire| {
         wire.head(200, "Transfer-Encoding: chunked")?;
-        for _ in 0..2000 {
-            wire.chunk(&[b'x'; 1000])?;
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        wire.raw("0\r\n\r\n")
+        wire.drip(b"5\r\nxxxxx\r\n")
     });
     let gateway = Gateway::start(&site(origin.address, ""));
     for (method, body) in [("POST", &b"x"[..]), ("GET", b""), ("DELETE", b"")] {
@@ -115,7 +111,7 @@ fn statuses_and_fields_arrive_as_they_were_sent() {
 #[test]
 fn server_connections_are_used_again() {
     let origin = Origin::fixed("", "x");
-    let gateway = Gateway::start(&site(origin.address, RULE).replace("nbthread 2", "nbthread 1"));
+    let gateway = Gateway::start(&one_worker(&site(origin.address, RULE)));
     let mut client = gateway.client();
     for number in 0..20 {
         client.get(&format!("/{number}"));
@@ -133,7 +129,7 @@ fn a_kept_connection_that_the_origin_closes_costs_no_request() {
         wire.reply(200, "", b"x")?;
         wire.close()
     });
-    let gateway = Gateway::start(&site(origin.address, RULE).replace("nbthread 2", "nbthread 1"));
+    let gateway = Gateway::start(&one_worker(&site(origin.address, RULE)));
     let mut client = gateway.client();
     for number in 0..30 {
         assert_eq!(client.get(&format!("/{number}")).status, 200, "{number}");

@@ -1,8 +1,10 @@
 //! SIGHUP: a new snapshot, or the old one with the reason.
 
-use std::{net::TcpStream, sync::Arc, thread};
+use std::{net::TcpStream, sync::Arc, thread, time::Instant};
 
-use crate::harness::{Gate, Gateway, Origin, client::request, eventually, gateway::without_front, site};
+use crate::harness::{
+    Client, Gate, Gateway, Origin, client::request, deadline::LIMIT, eventually, gateway::without_front, site,
+};
 
 const RULE: &str = "    cache-rule all ttl auto";
 
@@ -96,7 +98,7 @@ fn a_refused_file_leaves_the_stores_as_they_are() {
     assert_eq!((hit.field("x-mark"), hit.is_hit()), (Some("good"), true));
     gateway.reload(&with_mark(&origin, "better", "").replace("memory 64m", "memory 1m"));
     eventually("a good file's limits are taken", || {
-        gateway.metrics().sum("tidegate_store_budget_bytes", &[]) == 1 << 20
+        gateway.scrape().sum("tidegate_store_budget_bytes", &[]) == 1 << 20
     });
 }
 
@@ -139,9 +141,9 @@ fn a_bind_that_goes_while_its_places_are_taken_is_closed_and_leaves_nobody_unans
     gateway.reload(&with_mark(&origin, "2", more));
     gateway.wait_stderr("(frontend more)");
     let added = gateway.frontend("more");
-    let mut holder = crate::harness::Client::connect(added);
+    let mut holder = Client::connect(added);
     assert_eq!(holder.get("/a").status, 200);
-    let mut queued: Vec<_> = (0..6).map(|_| crate::harness::Client::connect(added)).collect();
+    let mut queued: Vec<_> = (0..6).map(|_| Client::connect(added)).collect();
     for client in &mut queued {
         client.send(request("GET", "/a", "", b""));
     }
@@ -180,13 +182,19 @@ fn nothing_is_lost_while_rules_are_reloaded_again_and_again() {
     });
     let gateway = Gateway::start(&with_mark(&origin, "0", ""));
     let address = gateway.address();
+    // Clients go on until they meet the last rules, so every reload finds them under way.
     let clients: Vec<_> = (0..4)
         .map(|_| {
             thread::spawn(move || {
-                let mut client = crate::harness::Client::connect(address);
-                for number in 0..300 {
+                let (mut client, end) = (Client::connect(address), Instant::now() + LIMIT);
+                for number in 0.. {
                     let path = if number % 3 == 0 { "/miss" } else { "/hit" };
-                    assert_eq!(client.get(path).text(), path);
+                    let response = client.get(path);
+                    assert_eq!(response.text(), path);
+                    if response.field("x-mark") == Some("5") {
+                        break;
+                    }
+                    assert!(Instant::now() < end, "the last rules have not come");
                 }
             })
         })

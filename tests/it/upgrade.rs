@@ -1,8 +1,8 @@
 //! Upgrades: rules first, bytes only after the 101.
 
-use std::time::Duration;
+use std::sync::Arc;
 
-use crate::harness::{Client, Gateway, Origin, Wire, eventually, site};
+use crate::harness::{Client, Gate, Gateway, Origin, Wire, eventually, rules::one_worker, site};
 
 const ASK: &str = "GET /chat HTTP/1.1\r\nHost: t.example\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
     Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
@@ -44,13 +44,25 @@ fn a_websocket_carries_bytes_both_ways() {
 
 #[test]
 fn bytes_behind_the_request_wait_for_the_101() {
-    let origin = Origin::start(|_, wire| {
-        std::thread::sleep(Duration::from_millis(100));
-        echo(wire)
+    let gate = Arc::new(Gate::default());
+    let hold = Arc::clone(&gate);
+    let origin = Origin::start(move |seen, wire| {
+        if seen.path() != "/chat" {
+            return wire.reply(200, "", b"other");
+        }
+        wire.hold(&hold);
+        if wire.has_more()? { wire.reply(500, "", b"early bytes are here") } else { echo(wire) }
     });
-    let gateway = Gateway::start(&site(origin.address, ""));
+    let gateway = Gateway::start(&one_worker(&site(origin.address, "")));
     let mut client = gateway.client();
-    assert_eq!(client.send([ASK, "early"].concat()).read("GET").status, 101);
+    client.send([ASK, "early"].concat());
+    origin.wait_for(1);
+    // The gateway has the bytes and does other things: nothing is left that would make it send them later.
+    for _ in 0..2 {
+        assert_eq!(gateway.get("/other").text(), "other");
+    }
+    gate.open();
+    assert_eq!(client.read("GET").status, 101);
     assert_eq!(client.take(5), b"early");
 }
 

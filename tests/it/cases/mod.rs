@@ -9,10 +9,7 @@ mod framing;
 mod responses;
 mod target;
 
-use std::{
-    io,
-    time::{Duration, Instant},
-};
+use std::io;
 
 use crate::harness::{Broken, Gateway, Origin, Response, Seen, Wire, site};
 
@@ -45,7 +42,7 @@ enum Right {
 struct Outcome {
     /// What the client could read, up to the end of the connection or as many as were expected.
     answers: Vec<Result<Response, Broken>>,
-    /// Whether the connection ended after them.
+    /// Whether the connection ended after a refusal; not asked of others.
     closed: bool,
     /// Complete requests at the origin.
     seen: Vec<Seen>,
@@ -96,13 +93,7 @@ fn judge(case: &Case, origin: &Origin, gateway: &Gateway) -> Result<(), String> 
     if origin.garbage().len() > garbage {
         return Err(format!("(a) the origin was sent what is no request: {:?}", origin.garbage()));
     }
-    let mut law = gateway.metrics().law();
-    let patience = Instant::now() + Duration::from_secs(5);
-    while law.is_err() && Instant::now() < patience {
-        std::thread::sleep(Duration::from_millis(5));
-        law = gateway.metrics().law();
-    }
-    law.map_err(|why| format!("(d) {why}"))?;
+    gateway.settled().map_err(|why| format!("(d) {why}"))?;
     verdict(&case.right, &outcome)
 }
 
@@ -113,7 +104,6 @@ fn exchange(case: &Case, gateway: &Gateway, origin: &Origin, before: usize) -> O
     };
     let methods = methods_of(&case.send);
     let mut client = gateway.client();
-    client.patience(Duration::from_secs(5));
     client.send(&case.send);
     let mut answers = Vec::new();
     while answers.len() < expected {
@@ -125,8 +115,7 @@ fn exchange(case: &Case, gateway: &Gateway, origin: &Origin, before: usize) -> O
             break;
         }
     }
-    client.patience(Duration::from_millis(if matches!(case.right, Right::Refused(_)) { 3000 } else { 100 }));
-    let closed = client.is_closed();
+    let closed = matches!(case.right, Right::Refused(_)) && client.is_closed();
     let seen = origin.seen().split_off(before).into_iter().filter(|seen| seen.path() != CLEAN).collect();
     Outcome { answers, closed, seen }
 }
@@ -148,12 +137,16 @@ fn verdict(right: &Right, outcome: &Outcome) -> Result<(), String> {
         .collect();
     let mut lines: Vec<String> = outcome.seen.iter().map(Seen::line).collect();
     lines.sort();
-    let said = format!("answers {statuses:?}, closed {}, origin saw {lines:?}", outcome.closed);
+    let said = format!("answers {statuses:?}, origin saw {lines:?}");
     let (expected, requests, holds): (&[u16], &[&str], Holds) = match right {
         Right::Refused(among) => {
             let refused = matches!(statuses[..], [Ok(status)] if among.contains(&status));
             let ok = refused && outcome.closed && lines.is_empty();
-            return if ok { Ok(()) } else { Err(format!("not refused with {among:?}: {said}")) };
+            return if ok {
+                Ok(())
+            } else {
+                Err(format!("not refused with {among:?}: {said}, closed {}", outcome.closed))
+            };
         }
         Right::Answered(expected, requests) => (expected, requests, |_| true),
         Right::And(expected, requests, holds) => (expected, requests, *holds),

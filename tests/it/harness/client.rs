@@ -84,11 +84,6 @@ impl Client {
         socket2::SockRef::from(self.stream()).set_linger(Some(Duration::ZERO)).unwrap();
     }
 
-    /// How long reading waits.
-    pub fn patience(&mut self, limit: Duration) {
-        self.stream().set_read_timeout(Some(limit)).unwrap();
-    }
-
     /// How much the network may hold for it. Little makes a slow reader.
     pub fn window(&mut self, bytes: usize) {
         socket2::SockRef::from(self.stream()).set_recv_buffer_size(bytes).unwrap();
@@ -128,16 +123,22 @@ impl Client {
                 continue;
             }
             response.interim = interim;
-            let end = match response.body_end().map_err(Broken::before_head)? {
-                _ if method == "HEAD" => BodyEnd::None,
-                end => end,
-            };
-            return match self.read_body(end, &mut response) {
-                Ok(()) => Ok(response),
-                Err(why) => {
-                    Err(Broken { why, body: std::mem::take(&mut response.body), head: Some(Box::new(response)) })
-                }
-            };
+            return self.finish(method, response);
+        }
+    }
+
+    /// The rest of a response whose head was read with [`Client::read_head`].
+    ///
+    /// # Errors
+    /// When it is incomplete or wrong.
+    pub fn finish(&mut self, method: &str, mut response: Response) -> Result<Response, Broken> {
+        let end = match response.body_end().map_err(Broken::before_head)? {
+            _ if method == "HEAD" => BodyEnd::None,
+            end => end,
+        };
+        match self.read_body(end, &mut response) {
+            Ok(()) => Ok(response),
+            Err(why) => Err(Broken { why, body: std::mem::take(&mut response.body), head: Some(Box::new(response)) }),
         }
     }
 
@@ -217,9 +218,11 @@ impl Client {
         self.buffer.is_empty() && matches!(self.fill(), Ok(false) | Err(Silence::Reset))
     }
 
-    /// Reads once, forgets what came, and says whether the connection is still there.
-    pub fn is_open(&mut self) -> bool {
+    /// Reads once, for so long at most, forgets what came, and says whether the connection is still there.
+    pub fn is_open(&mut self, limit: Duration) -> bool {
+        self.stream().set_read_timeout(Some(limit)).unwrap();
         let open = matches!(self.fill(), Ok(true) | Err(Silence::TimedOut));
+        self.stream().set_read_timeout(Some(LIMIT)).unwrap();
         self.buffer.clear();
         open
     }

@@ -181,31 +181,37 @@ impl Gateway {
         value["purged"].as_u64().unwrap_or_else(|| panic!("a number of purged objects: {value}"))
     }
 
-    /// A scrape of the metrics.
-    pub fn metrics(&self) -> Metrics {
-        // A request is counted once its last byte has been sent: its client may ask before that.
-        let end = Instant::now() + Duration::from_millis(500);
-        loop {
-            let metrics = self.scrape();
-            if metrics.law().is_ok() || Instant::now() > end {
-                return metrics;
-            }
-            thread::sleep(Duration::from_millis(10));
-        }
-    }
-
-    fn scrape(&self) -> Metrics {
+    /// A scrape of the metrics as they are now, requests under way included.
+    pub fn scrape(&self) -> Metrics {
         let reply = self.api("GET", "/metrics", "");
         assert_eq!(reply.status, 200);
         Metrics { text: reply.text() }
     }
 
-    /// Asserts the law of the counters; waits a little for requests that are just ending.
+    /// A scrape of the metrics once no request is under way.
+    pub fn metrics(&self) -> Metrics {
+        self.settled().unwrap_or_else(|why| panic!("{why}"))
+    }
+
+    /// Asserts the law of the counters; waits for requests that are just ending.
     pub fn assert_law(&self) {
-        let end = Instant::now() + Duration::from_secs(5);
-        while let Err(why) = self.scrape().law() {
-            assert!(Instant::now() < end, "{why}");
-            thread::sleep(Duration::from_millis(20));
+        self.metrics();
+    }
+
+    /// As [`Gateway::metrics`].
+    ///
+    /// # Errors
+    /// What breaks the law of the counters: a request that has no outcome, or an outcome of none.
+    pub fn settled(&self) -> Result<Metrics, String> {
+        // A request is counted once its last byte has been sent: its client may ask before that.
+        let end = Instant::now() + LIMIT;
+        loop {
+            let metrics = self.scrape();
+            match metrics.law() {
+                Ok(()) => return Ok(metrics),
+                Err(why) if Instant::now() > end => return Err(why),
+                Err(_) => thread::sleep(Duration::from_millis(5)),
+            }
         }
     }
 

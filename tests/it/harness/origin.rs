@@ -16,6 +16,9 @@ use super::{
     request::{Buffer, Seen, Trouble},
 };
 
+/// Between two pieces of [`Wire::drip`].
+const PACE: Duration = Duration::from_millis(5);
+
 /// What an origin does with a request.
 pub type Script = dyn Fn(&Seen, &mut Wire<'_>) -> io::Result<()> + Send + Sync;
 
@@ -242,6 +245,31 @@ impl Wire<'_> {
     /// Waits until `gate` opens.
     pub fn hold(&mut self, gate: &Gate) {
         gate.wait();
+    }
+
+    /// Says nothing more until the gateway ends the connection.
+    pub fn silence(&mut self) -> io::Result<()> {
+        while self.read().is_some() {}
+        self.close()
+    }
+
+    /// Writes `piece` now and then until the gateway ends the connection, and fails then.
+    pub fn drip(&mut self, piece: &[u8]) -> io::Result<()> {
+        loop {
+            self.raw(piece)?;
+            thread::sleep(PACE);
+        }
+    }
+
+    /// Whether bytes have come that nobody has read yet.
+    pub fn has_more(&mut self) -> io::Result<bool> {
+        if !self.buffer.is_empty() {
+            return Ok(true);
+        }
+        self.stream.set_nonblocking(true)?;
+        let peeked = self.stream.peek(&mut [0]);
+        self.stream.set_nonblocking(false)?;
+        Ok(peeked.is_ok_and(|n| n > 0))
     }
 
     /// Some raw bytes, at least one; `None` at the end of the stream.

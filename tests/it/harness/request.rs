@@ -90,6 +90,11 @@ impl Buffer {
         Ok(self.bytes.drain(..n).collect())
     }
 
+    /// Whether everything that has been read has been used.
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
     /// Whatever has been read and not used.
     pub fn rest(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.bytes)

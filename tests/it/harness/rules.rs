@@ -5,6 +5,7 @@ use std::{net::SocketAddr, path::Path};
 use super::Gateway;
 
 /// One frontend `web` with these lines, one backend `origin` with this server, a store, an admin listener.
+/// Its timeouts are longer than any test waits: nothing that a test waits for comes of them.
 pub fn site(origin: SocketAddr, frontend: &str) -> String {
     site_with(origin, "", frontend, "")
 }
@@ -22,8 +23,8 @@ admin
 defaults
     mode http
     timeout connect 2s
-    timeout client 10s
-    timeout server 10s
+    timeout client 5m
+    timeout server 5m
 frontend web
     bind 127.0.0.1:0
 {frontend}
@@ -33,6 +34,12 @@ backend origin
     server o1 {origin}
 "
     )
+}
+
+/// These rules with one thread for all connections: what came first is dealt with first.
+pub fn one_worker(rules: &str) -> String {
+    assert!(rules.contains("nbthread 2"));
+    rules.replace("nbthread 2", "nbthread 1")
 }
 
 /// As [`site`], with a second bind of the frontend that speaks TLS with the certificates at `crt`:
