@@ -12,6 +12,9 @@ use crate::config::{
     Backend, Balance, Bind, BindTls, ClientTimeouts, Id, LogSink, Place, Server, ServerAddress, ServerTimeouts,
 };
 
+/// Longest time that something is waited for.
+const LIMIT: Duration = Duration::from_secs(20);
+
 fn config(origin: &str, binds: &[&str]) -> Config {
     let bind = |address: &&str| Bind {
         address: match address.strip_prefix("unix:") {
@@ -211,9 +214,13 @@ fn a_client_is_asked_for_the_body_it_announced() {
 
 #[test]
 fn a_pipelined_request_waits_for_a_slow_origin() {
-    let slow = |mut wire: Wire| {
+    let (seen, came) = channel::channel();
+    let (open, held) = channel::channel();
+    let held = Arc::new(Mutex::new(held));
+    let slow = move |mut wire: Wire| {
         wire.until("\r\n\r\n");
-        thread::sleep(Duration::from_millis(300));
+        seen.send(()).unwrap();
+        held.lock().unwrap().recv().unwrap();
         wire.send("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n1");
         wire.until("\r\n\r\n");
         wire.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n2\r\n0\r\n\r\n");
@@ -221,8 +228,9 @@ fn a_pipelined_request_waits_for_a_slow_origin() {
     let gateway = start(config(&origin(slow), &["127.0.0.1:0"]));
     let mut client = Wire::to(&gateway.address);
     client.send("GET /1 HTTP/1.1\r\nHost: t\r\n\r\n");
-    thread::sleep(Duration::from_millis(50));
+    came.recv_timeout(LIMIT).unwrap();
     client.send("GET /2 HTTP/1.1\r\nHost: t\r\n\r\n");
+    open.send(()).unwrap();
     assert!(client.until("\r\n\r\n1").starts_with("HTTP/1.1 200 OK\r\n"));
     assert!(client.until("0\r\n\r\n").ends_with("chunked\r\n\r\n1\r\n2\r\n0\r\n\r\n"));
 }
@@ -375,39 +383,50 @@ fn a_reload_adds_and_removes_binds_and_keeps_connections() {
 
 #[test]
 fn a_drain_closes_idle_connections_and_waits_for_busy_ones() {
-    let slow = |mut wire: Wire| {
+    let (seen, came) = channel::channel();
+    let (open, held) = channel::channel();
+    let held = Arc::new(Mutex::new(held));
+    let slow = move |mut wire: Wire| {
         wire.until("\r\n\r\n");
-        thread::sleep(Duration::from_millis(500));
+        seen.send(()).unwrap();
+        held.lock().unwrap().recv().unwrap();
         wire.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
     };
-    let mut gateway = start(config(&origin(slow), &["127.0.0.1:0"]));
+    let mut patient = config(&origin(slow), &["127.0.0.1:0"]);
+    patient.global.hard_stop_after = 3 * LIMIT;
+    let mut gateway = start(patient);
     let (mut idle, mut busy) = (Wire::to(&gateway.address), Wire::to(&gateway.address));
     busy.send("GET /a HTTP/1.1\r\nHost: t\r\n\r\n");
-    thread::sleep(Duration::from_millis(100));
+    came.recv_timeout(LIMIT).unwrap();
     let start = Instant::now();
     gateway.control.drain();
-    assert_eq!(idle.rest(), "");
-    assert!(start.elapsed() < Duration::from_millis(350), "idle connections are closed at once");
+    assert_eq!(idle.rest(), "", "idle connections are closed while others are busy");
+    open.send(()).unwrap();
     assert!(busy.rest().ends_with("ok"));
     gateway.thread.take().unwrap().join().unwrap();
-    assert!(start.elapsed() < Duration::from_secs(2), "a drain ends when the last request has");
+    assert!(start.elapsed() < LIMIT, "a drain ends when the last request has");
     assert!(TcpStream::connect(&gateway.address).is_err());
 }
 
 #[test]
 fn a_drain_is_cut_after_its_limit() {
-    let never = |mut wire: Wire| drop((wire.until("\r\n\r\n"), wire.rest()));
+    let (seen, came) = channel::channel();
+    let never = move |mut wire: Wire| {
+        wire.until("\r\n\r\n");
+        seen.send(()).unwrap();
+        wire.rest();
+    };
     let mut stuck = config(&origin(never), &["127.0.0.1:0"]);
     stuck.global.hard_stop_after = Duration::from_millis(300);
     stuck.backends[0].timeouts.server = Duration::from_secs(60);
     let mut gateway = start(stuck);
     let mut busy = Wire::to(&gateway.address);
     busy.send("GET /a HTTP/1.1\r\nHost: t\r\n\r\n");
-    thread::sleep(Duration::from_millis(100));
+    came.recv_timeout(LIMIT).unwrap();
     let start = Instant::now();
     gateway.control.drain();
     gateway.thread.take().unwrap().join().unwrap();
-    assert!((300..2000).contains(&start.elapsed().as_millis()));
+    assert!((Duration::from_millis(300)..LIMIT).contains(&start.elapsed()), "{:?}", start.elapsed());
     assert!(!busy.rest().contains("200"));
 }
 
