@@ -123,6 +123,13 @@ pub struct ArgFault {
     pub help: String,
 }
 
+impl ArgFault {
+    /// `help` may be empty.
+    pub fn new(arg: usize, message: impl Into<String>, help: impl Into<String>) -> Self {
+        Self { arg, message: message.into(), help: help.into() }
+    }
+}
+
 /// The arguments of one use of a fetch or converter, in the order of its row.
 #[derive(Clone, Debug, Default)]
 pub struct Args(Box<[Arg]>);

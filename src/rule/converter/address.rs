@@ -69,11 +69,8 @@ fn masks(args: Vec<Arg>) -> Result<Vec<Arg>, ArgFault> {
 
 fn bad_mask(index: usize, text: &str) -> ArgFault {
     let (version, most, example) = if index == 0 { (4, 32, "255.255.255.0") } else { (6, 128, "ffff:ffff::") };
-    ArgFault {
-        arg: index,
-        message: format!("`{text}` is no mask of IPv{version}"),
-        help: format!("write a prefix length from 0 to {most}, or a mask such as `{example}`"),
-    }
+    let help = format!("write a prefix length from 0 to {most}, or a mask such as `{example}`");
+    ArgFault::new(index, format!("`{text}` is no mask of IPv{version}"), help)
 }
 
 fn mask4(text: &str) -> Option<Ipv4Addr> {

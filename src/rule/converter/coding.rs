@@ -232,16 +232,17 @@ fn decimal<'s, 'c>(
 
 /// Checks `(separator,chunk_size[,truncate])`.
 fn chunks(args: Vec<Arg>, sizes: std::ops::RangeInclusive<i64>) -> Result<Vec<Arg>, ArgFault> {
-    let fault = |arg: usize, message: String, help: &str| Err(ArgFault { arg, message, help: help.to_owned() });
     let given = Args::new(args.clone());
     let size = given.int(1).unwrap_or_default();
     if !sizes.contains(&size) {
         let help = if *sizes.end() == i64::MAX { "write 1 or more" } else { "write 1 to 8" };
-        return fault(1, format!("chunks cannot have {size} bytes"), help);
+        return Err(ArgFault::new(1, format!("chunks cannot have {size} bytes"), help));
     }
     match given.int(2) {
         None | Some(0 | 1) => Ok(args),
-        Some(other) => fault(2, format!("`{other}` is no truncation"), "write 1 to leave an incomplete chunk out"),
+        Some(other) => {
+            Err(ArgFault::new(2, format!("`{other}` is no truncation"), "write 1 to leave an incomplete chunk out"))
+        }
     }
 }
 

@@ -26,11 +26,8 @@ pub(super) const ROWS: &[ConverterRow] = &[
                 Some(Arg::Int(384)) => Algorithm::Sha384,
                 Some(Arg::Int(512)) => Algorithm::Sha512,
                 _ => {
-                    return Err(ArgFault {
-                        arg: 0,
-                        message: "there is no digest of that many bits".to_owned(),
-                        help: "write 224, 256, 384 or 512".to_owned(),
-                    });
+                    let message = "there is no digest of that many bits";
+                    return Err(ArgFault::new(0, message, "write 224, 256, 384 or 512"));
                 }
             };
             Ok(vec![Arg::Digest(algorithm)])
@@ -46,10 +43,9 @@ pub(super) const ROWS: &[ConverterRow] = &[
             let mut args = named(args)?;
             if let Some(Arg::Text(text)) = args.get_mut(1) {
                 let mut key = Vec::with_capacity(text.len());
-                coding::from_base64(text, &mut key).ok_or_else(|| ArgFault {
-                    arg: 1,
-                    message: "the key is not written in base64".to_owned(),
-                    help: "write the key in base64, padding included, or name a variable that holds it so".to_owned(),
+                coding::from_base64(text, &mut key).ok_or_else(|| {
+                    let help = "write the key in base64, padding included, or name a variable that holds it so";
+                    ArgFault::new(1, "the key is not written in base64", help)
                 })?;
                 *text = key.into();
             }
@@ -120,19 +116,14 @@ const NAMES: &[(&str, Algorithm)] = &[
 
 /// The first argument is the name of a digest.
 fn named(mut args: Vec<Arg>) -> Result<Vec<Arg>, ArgFault> {
-    if let Some(arg @ Arg::Text(_)) = args.first_mut() {
-        let name = match arg {
-            Arg::Text(name) => String::from_utf8_lossy(name).to_ascii_lowercase(),
-            _ => String::new(),
-        };
-        let known = NAMES.iter().find(|(known, _)| *known == name);
-        let (_, algorithm) = known.ok_or_else(|| ArgFault {
-            arg: 0,
-            message: format!("no digest is called `{name}` here"),
-            help: "write md5, sha1, sha224, sha256, sha384, sha512, sha512-224 or sha512-256".to_owned(),
-        })?;
-        *arg = Arg::Digest(*algorithm);
-    }
+    let Some(arg) = args.first_mut() else { return Ok(args) };
+    let Arg::Text(name) = arg else { return Ok(args) };
+    let name = String::from_utf8_lossy(name).to_ascii_lowercase();
+    let (_, algorithm) = NAMES.iter().find(|(known, _)| *known == name).ok_or_else(|| {
+        let help = "write md5, sha1, sha224, sha256, sha384, sha512, sha512-224 or sha512-256";
+        ArgFault::new(0, format!("no digest is called `{name}` here"), help)
+    })?;
+    *arg = Arg::Digest(*algorithm);
     Ok(args)
 }
 

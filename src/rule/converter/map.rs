@@ -114,11 +114,7 @@ impl Value {
 fn prepare(args: Vec<Arg>, method: Method, kind: Type) -> Result<Vec<Arg>, ArgFault> {
     let args = Args::new(args);
     let Arg::File(bytes) = args.at(0) else { return Ok(vec![]) };
-    let fault = |line: usize, message: String| ArgFault {
-        arg: 0,
-        message: format!("line {line}: {message}"),
-        help: String::new(),
-    };
+    let fault = |line: usize, message: String| ArgFault::new(0, format!("line {line}: {message}"), "");
     let (mut lines, mut keys, mut values) = (Vec::new(), Vec::new(), Vec::new());
     for (line, text) in file::lines(bytes) {
         let (key, value) = file::entry(text);
@@ -131,11 +127,10 @@ fn prepare(args: Vec<Arg>, method: Method, kind: Type) -> Result<Vec<Arg>, ArgFa
         .map_err(|(index, message)| fault(lines.get(index).copied().unwrap_or_default(), message))?;
     let default = match args.text(1) {
         None => None,
-        Some(text) => Some(Value::of(text, kind).ok_or_else(|| ArgFault {
-            arg: 1,
-            message: format!("the default is not of type {}", kind.name()),
-            help: String::new(),
-        })?),
+        Some(text) => {
+            let wrong = || ArgFault::new(1, format!("the default is not of type {}", kind.name()), "");
+            Some(Value::of(text, kind).ok_or_else(wrong)?)
+        }
     };
     Ok(vec![Arg::Map(Map { keys, values, default }.into())])
 }

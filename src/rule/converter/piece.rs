@@ -8,16 +8,11 @@ use crate::rule::args::{ArgKind, ArgSpec};
 const PIECE: ConverterRow = ConverterRow {
     args: &[ArgSpec::need(ArgKind::Int), ArgSpec::need(ArgKind::Text), ArgSpec::may(ArgKind::Int)],
     prepare: |args| match args.first() {
-        Some(Arg::Int(0)) => Err(ArgFault {
-            arg: 0,
-            message: "the index 0 names nothing".to_owned(),
-            help: "count from 1, or from -1 at the end".to_owned(),
-        }),
-        _ if matches!(args.get(1), Some(Arg::Text(text)) if text.is_empty()) => Err(ArgFault {
-            arg: 1,
-            message: "there are no delimiters".to_owned(),
-            help: "name the bytes that separate, quoted where they are `,` or `)`".to_owned(),
-        }),
+        Some(Arg::Int(0)) => Err(ArgFault::new(0, "the index 0 names nothing", "count from 1, or from -1 at the end")),
+        _ if matches!(args.get(1), Some(Arg::Text(text)) if text.is_empty()) => {
+            let help = "name the bytes that separate, quoted where they are `,` or `)`";
+            Err(ArgFault::new(1, "there are no delimiters", help))
+        }
         _ => Ok(args),
     },
     ..TEXT

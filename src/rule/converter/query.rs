@@ -1,7 +1,9 @@
 //! `json_query(path[,int])`: one value of a JSON text.
 //!
-//! The text is read up to the value and no further, and not more strictly than HAProxy reads it: `01`, a comma
-//! before a `]`, and whatever follows the value pass. Containers nest up to 20 deep.
+//! The text is read up to the value and no further, and not more strictly than HAProxy reads it: `01`, `5a` and a
+//! lone `-` are numbers, a comma may stand before a `]`, control bytes in a string, anything behind the value. With
+//! `int` it is the digits that count, not the number. `serde_json` refuses all of that (RFC 8259), and what an origin
+//! sends that HAProxy reads must be read here too. Containers nest up to 20 deep.
 
 use std::fmt::Write;
 
@@ -18,11 +20,9 @@ pub(super) const ROWS: &[ConverterRow] = &[ConverterRow {
     args: &[ArgSpec::need(ArgKind::Text), ArgSpec::may(ArgKind::Word(&["int"]))],
     output: Type::Any,
     prepare: |args| match args.first() {
-        Some(Arg::Text(path)) if path.is_empty() => Err(ArgFault {
-            arg: 0,
-            message: "the path is empty".to_owned(),
-            help: "write a path such as `$.user.name` or `$.list[0]`".to_owned(),
-        }),
+        Some(Arg::Text(path)) if path.is_empty() => {
+            Err(ArgFault::new(0, "the path is empty", "write a path such as `$.user.name` or `$.list[0]`"))
+        }
         _ => prepare(args),
     },
     apply: |args, sample, txn| find(args, text(sample)?, txn),
@@ -94,11 +94,10 @@ fn index(inside: &[u8]) -> Option<usize> {
 
 /// Compiles the path, if there is one.
 pub(super) fn prepare(mut args: Vec<Arg>) -> Result<Vec<Arg>, ArgFault> {
-    if let Some(Arg::Text(path)) = args.first() {
-        let path = Path::parse(path);
-        if let Some(arg) = args.first_mut() {
-            *arg = Arg::Path(path.into());
-        }
+    if let Some(arg) = args.first_mut()
+        && let Arg::Text(path) = arg
+    {
+        *arg = Arg::Path(Path::parse(path).into());
     }
     Ok(args)
 }

@@ -33,22 +33,17 @@ pub struct Substitution {
 fn prepare(args: Vec<Arg>) -> Result<Vec<Arg>, ArgFault> {
     let args = Args::new(args);
     let flags = args.text(2).unwrap_or_default();
-    let fault = |arg: usize, message: String, help: &str| ArgFault { arg, message, help: help.to_owned() };
     if let Some(flag) = flags.iter().find(|flag| !b"gi".contains(flag)) {
-        return Err(fault(2, format!("unknown flag `{}`", char::from(*flag)), "flags are `g` and `i`"));
+        return Err(ArgFault::new(2, format!("unknown flag `{}`", char::from(*flag)), "flags are `g` and `i`"));
     }
     if args.text(0).is_none_or(<[u8]>::is_empty) {
-        return Err(fault(0, "the expression is empty".to_owned(), "write what is to be replaced"));
+        return Err(ArgFault::new(0, "the expression is empty", "write what is to be replaced"));
     }
-    let regex = pattern::regex(args.text(0).unwrap_or_default(), flags.contains(&b'i')).map_err(|fault| ArgFault {
-        arg: 0,
-        message: fault.message,
-        help: fault.help.to_owned(),
-    })?;
-    let parts = parts(args.text(1).unwrap_or_default()).map_err(|_| ArgFault {
-        arg: 1,
-        message: "an escape in the replacement is not complete".to_owned(),
-        help: "write `\\\\` for a backslash, `\\1` for a group, `\\xHH` for a byte".to_owned(),
+    let regex = pattern::regex(args.text(0).unwrap_or_default(), flags.contains(&b'i'))
+        .map_err(|fault| ArgFault::new(0, fault.message, fault.help))?;
+    let parts = parts(args.text(1).unwrap_or_default()).map_err(|_| {
+        let help = "write `\\\\` for a backslash, `\\1` for a group, `\\xHH` for a byte";
+        ArgFault::new(1, "an escape in the replacement is not complete", help)
     })?;
     let groups = parts.iter().any(|part| matches!(part, Part::Group(1..)));
     Ok(vec![Arg::Substitution(Substitution { regex, parts, groups, all: flags.contains(&b'g') }.into())])

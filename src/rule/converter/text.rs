@@ -2,7 +2,7 @@
 
 use bumpalo::collections::Vec as BumpVec;
 
-use super::{ArgFault, Args, ConverterRow, Sample, TEXT, Txn, Type, bytes, text};
+use super::{Arg, ArgFault, Args, ConverterRow, Sample, TEXT, Txn, Type, bytes, text};
 use crate::rule::args::{ArgKind, ArgSpec};
 
 const CHARS: &[ArgSpec] = &[ArgSpec::may(ArgKind::Text)];
@@ -105,9 +105,7 @@ pub(super) const ROWS: &[ConverterRow] = &[
         names: &["param"],
         args: &[ArgSpec::need(ArgKind::Text), ArgSpec::may(ArgKind::Text)],
         prepare: |args| match args.first() {
-            Some(super::Arg::Text(name)) if name.is_empty() => {
-                Err(ArgFault { arg: 0, message: "the name of the parameter is empty".to_owned(), help: String::new() })
-            }
+            Some(Arg::Text(name)) if name.is_empty() => Err(ArgFault::new(0, "the name of the parameter is empty", "")),
             _ => Ok(args),
         },
         apply: |args, sample, _| {
@@ -128,7 +126,7 @@ fn part<'s>(args: &Args, from: &'s [u8], txn: &Txn<'_>) -> Option<&'s [u8]> {
     let offset = args.number(0, txn)?;
     let rest = usize::try_from(offset).ok().and_then(|offset| from.get(offset..)).unwrap_or_default();
     let length = match args.at(1) {
-        super::Arg::Absent => rest.len(),
+        Arg::Absent => rest.len(),
         _ => usize::try_from(args.number(1, txn)?).unwrap_or(rest.len()),
     };
     rest.get(..length.min(rest.len()))

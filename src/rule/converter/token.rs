@@ -7,7 +7,7 @@ use ring::{
 };
 
 use super::{Arg, ArgFault, Args, ConverterRow, Sample, TEXT, Txn, Type, bytes, coding::from_base64_url, query};
-use crate::rule::args::{ArgKind, ArgSpec, KeyText};
+use crate::rule::args::{ArgKind, ArgSpec};
 
 const QUERY: ConverterRow = ConverterRow {
     args: &[ArgSpec::may(ArgKind::Text), ArgSpec::may(ArgKind::Word(&["int"]))],
@@ -138,19 +138,16 @@ fn signature<'s>(encoded: &[u8], txn: &'s Txn<'_>) -> Option<&'s [u8]> {
 
 fn prepare(mut args: Vec<Arg>) -> Result<Vec<Arg>, ArgFault> {
     let scheme = match args.first() {
-        Some(Arg::Text(name)) => Some(Scheme::named(name).ok_or_else(|| ArgFault {
-            arg: 0,
-            message: format!("no signature algorithm is called `{}`", String::from_utf8_lossy(name)),
-            help: "write none, HS256, RS256, PS256, ES256 or their 384 and 512 forms, or a variable".to_owned(),
+        Some(Arg::Text(name)) => Some(Scheme::named(name).ok_or_else(|| {
+            let message = format!("no signature algorithm is called `{}`", String::from_utf8_lossy(name));
+            let help = "write none, HS256, RS256, PS256, ES256 or their 384 and 512 forms, or a variable";
+            ArgFault::new(0, message, help)
         })?),
         _ => None,
     };
     if let Some(Scheme::Unbuilt) = scheme {
-        return Err(ArgFault {
-            arg: 0,
-            message: "signatures over the curve P-521 cannot be verified".to_owned(),
-            help: "use ES256 or ES384".to_owned(),
-        });
+        let message = "signatures over the curve P-521 cannot be verified";
+        return Err(ArgFault::new(0, message, "use ES256 or ES384"));
     }
     let Some(Arg::Key(key)) = args.get_mut(1) else { return Ok(args) };
     let public = key.file.as_deref().and_then(public_key);
@@ -162,11 +159,10 @@ fn prepare(mut args: Vec<Arg>) -> Result<Vec<Arg>, ArgFault> {
             Some(_) => format!("`{path}` holds no public key"),
         };
         let help = "name a PEM file with a `PUBLIC KEY`; `openssl x509 -pubkey -noout` takes it from a certificate";
-        return Err(ArgFault { arg: 1, message, help: help.to_owned() });
+        return Err(ArgFault::new(1, message, help));
     }
     // A constant secret may look like a path.
-    let file = if matches!(scheme, Some(Scheme::Secret(_))) { None } else { public };
-    *key = KeyText { text: key.text.clone(), file };
+    key.file = if matches!(scheme, Some(Scheme::Secret(_))) { None } else { public };
     Ok(args)
 }
 

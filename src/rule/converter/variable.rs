@@ -105,11 +105,8 @@ fn same(one: &[u8], other: &[u8]) -> bool {
 }
 
 fn no_item() -> ArgFault {
-    ArgFault {
-        arg: 0,
-        message: "neither a variable nor a suffix: there is nothing to add".to_owned(),
-        help: "write `add_item(DELIMITER,VARIABLE)` or `add_item(DELIMITER,,SUFFIX)`".to_owned(),
-    }
+    let help = "write `add_item(DELIMITER,VARIABLE)` or `add_item(DELIMITER,,SUFFIX)`";
+    ArgFault::new(0, "neither a variable nor a suffix: there is nothing to add", help)
 }
 
 /// Whether a condition of `set-var` holds for the new and the old value.
