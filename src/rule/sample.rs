@@ -220,7 +220,8 @@ pub fn field_int(text: &[u8]) -> i64 {
     value.into()
 }
 
-fn printed(value: impl std::fmt::Display, arena: &Bump) -> &[u8] {
+/// A value as it is written out.
+pub(super) fn printed(value: impl std::fmt::Display, arena: &Bump) -> &[u8] {
     let mut text = bumpalo::collections::String::new_in(arena);
     // Writing to a growing string cannot fail.
     let _ = write!(text, "{value}");

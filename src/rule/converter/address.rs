@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use super::{Arg, ArgFault, ConverterRow, Sample, TEXT, Type, text};
+use super::{Arg, ArgFault, ConverterRow, Sample, TEXT, Type, text, text::lowered};
 use crate::rule::args::{ArgKind, ArgSpec};
 
 pub(super) const ROWS: &[ConverterRow] = &[
@@ -25,9 +25,8 @@ pub(super) const ROWS: &[ConverterRow] = &[
         names: &["host_only"],
         apply: |_, sample, txn| {
             let text = text(sample)?;
-            let host = txn.arena.alloc_slice_copy(text.get(..colon(text).unwrap_or(text.len()))?);
-            host.make_ascii_lowercase();
-            Some(Sample::Str(host))
+            let host = text.get(..colon(text).unwrap_or(text.len()))?;
+            Some(Sample::Str(lowered(host, txn.arena)))
         },
         ..TEXT
     },

@@ -2,12 +2,17 @@
 
 use std::fmt::Write;
 
+use base64::{
+    Engine,
+    engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD},
+};
 use bumpalo::collections::{String as BumpString, Vec as BumpVec};
 
 use super::{Arg, ArgFault, Args, ConverterRow, Sample, TEXT, Txn, Type, bytes, text};
 use crate::rule::{
     args::{ArgKind, ArgSpec},
     format::percent_encoded,
+    sample::printed,
 };
 
 const FROM_BYTES: ConverterRow = ConverterRow { input: Type::Bin, ..TEXT };
@@ -19,12 +24,12 @@ const DECIMAL: ConverterRow = ConverterRow { args: CHUNKS, prepare: |args| chunk
 pub(super) const ROWS: &[ConverterRow] = &[
     ConverterRow {
         names: &["base64"],
-        apply: |_, sample, txn| Some(to_base64(bytes(sample)?, BASE64, true, txn)),
+        apply: |_, sample, txn| to_base64(bytes(sample)?, &STANDARD, txn),
         ..FROM_BYTES
     },
     ConverterRow {
         names: &["ub64enc"],
-        apply: |_, sample, txn| Some(to_base64(bytes(sample)?, BASE64_URL, false, txn)),
+        apply: |_, sample, txn| to_base64(bytes(sample)?, &URL_SAFE_NO_PAD, txn),
         ..FROM_BYTES
     },
     ConverterRow {
@@ -44,7 +49,11 @@ pub(super) const ROWS: &[ConverterRow] = &[
         apply: |_, sample, txn| from_base64_url(text(sample)?, txn).map(Sample::Bin),
         ..TEXT
     },
-    ConverterRow { names: &["hex"], apply: |_, sample, txn| hex(bytes(sample)?, b"", usize::MAX, txn), ..FROM_BYTES },
+    ConverterRow {
+        names: &["hex"],
+        apply: |_, sample, txn| Some(hex(bytes(sample)?, b"", usize::MAX, txn)),
+        ..FROM_BYTES
+    },
     ConverterRow {
         names: &["base2"],
         apply: |_, sample, txn| {
@@ -66,7 +75,7 @@ pub(super) const ROWS: &[ConverterRow] = &[
         },
         apply: |args, sample, txn| {
             let (from, size) = cut(args, bytes(sample)?);
-            hex(from, args.text(0).unwrap_or_default(), size, txn)
+            Some(hex(from, args.text(0).unwrap_or_default(), size, txn))
         },
         ..FROM_BYTES
     },
@@ -74,7 +83,7 @@ pub(super) const ROWS: &[ConverterRow] = &[
         names: &["be2dec"],
         apply: |args, sample, txn| {
             let (from, size) = cut(args, bytes(sample)?);
-            decimal(args, from.chunks(size), |value, byte| value << 8 | u64::from(byte), txn)
+            Some(decimal(args, from.chunks(size), txn))
         },
         ..DECIMAL
     },
@@ -84,7 +93,7 @@ pub(super) const ROWS: &[ConverterRow] = &[
             let (from, size) = cut(args, bytes(sample)?);
             let big = txn.arena.alloc_slice_copy(from);
             big.chunks_mut(size).for_each(<[u8]>::reverse);
-            decimal(args, big.chunks(size), |value, byte| value << 8 | u64::from(byte), txn)
+            Some(decimal(args, big.chunks(size), txn))
         },
         ..DECIMAL
     },
@@ -124,24 +133,10 @@ pub(super) const ROWS: &[ConverterRow] = &[
     },
 ];
 
-const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-const BASE64_URL: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-
-fn to_base64<'s>(from: &[u8], alphabet: &[u8; 64], padded: bool, txn: &'s Txn<'_>) -> Sample<'s> {
-    let mut to = BumpVec::with_capacity_in(from.len().div_ceil(3) * 4, txn.arena);
-    for chunk in from.chunks(3) {
-        let byte = |at: usize| chunk.get(at).map_or(0, |byte| u32::from(*byte));
-        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
-        for at in 0..4 {
-            if at <= chunk.len() {
-                let index = (bits >> (18 - 6 * at)) & 63;
-                to.extend(usize::try_from(index).ok().and_then(|index| alphabet.get(index)).copied());
-            } else if padded {
-                to.push(b'=');
-            }
-        }
-    }
-    Sample::Str(to.into_bump_slice())
+fn to_base64<'s>(from: &[u8], engine: &impl Engine, txn: &'s Txn<'_>) -> Option<Sample<'s>> {
+    let room = txn.arena.alloc_slice_fill_default(from.len().div_ceil(3) * 4);
+    let length = engine.encode_slice(from, room).ok()?;
+    room.get(..length).map(Sample::Str)
 }
 
 /// The six bits of a letter of base64.
@@ -156,8 +151,8 @@ fn six_bits(letter: u8) -> Option<u8> {
     })
 }
 
-/// Decodes groups of four letters, any of them padded; the bits beside a last byte do not matter. `None` when
-/// the text is anything else.
+/// Decodes groups of four letters, any of them padded (the `base64` crate allows that in the last one alone); the bits
+/// beside a last byte do not matter. `None` when the text is anything else.
 pub(super) fn from_base64(from: &[u8], to: &mut impl Extend<u8>) -> Option<()> {
     let (groups, []) = from.as_chunks::<4>() else { return None };
     for group in groups {
@@ -198,7 +193,7 @@ pub(super) fn from_base64_url<'s>(from: &[u8], txn: &'s Txn<'_>) -> Option<&'s [
     Some(to.into_bump_slice())
 }
 
-fn hex<'s>(from: &[u8], separator: &[u8], size: usize, txn: &'s Txn<'_>) -> Option<Sample<'s>> {
+fn hex<'s>(from: &[u8], separator: &[u8], size: usize, txn: &'s Txn<'_>) -> Sample<'s> {
     let mut to = BumpVec::with_capacity_in(from.len() * 2, txn.arena);
     for (index, chunk) in from.chunks(size).enumerate() {
         if index > 0 {
@@ -208,26 +203,20 @@ fn hex<'s>(from: &[u8], separator: &[u8], size: usize, txn: &'s Txn<'_>) -> Opti
             to.extend(percent_encoded(*byte).into_iter().skip(1));
         }
     }
-    Some(Sample::Str(to.into_bump_slice()))
+    Sample::Str(to.into_bump_slice())
 }
 
-fn decimal<'s, 'c>(
-    args: &Args,
-    chunks: impl Iterator<Item = &'c [u8]>,
-    add: fn(u64, u8) -> u64,
-    txn: &'s Txn<'_>,
-) -> Option<Sample<'s>> {
+/// The numbers that chunks of at most 8 bytes in network order are.
+fn decimal<'s, 'c>(args: &Args, chunks: impl Iterator<Item = &'c [u8]>, txn: &'s Txn<'_>) -> Sample<'s> {
     let mut to = BumpVec::new_in(txn.arena);
-    let mut digits = BumpString::new_in(txn.arena);
     for (index, chunk) in chunks.enumerate() {
         if index > 0 {
             to.extend_from_slice(args.text(0).unwrap_or_default());
         }
-        digits.clear();
-        write!(digits, "{}", chunk.iter().fold(0, |value, byte| add(value, *byte))).ok()?;
-        to.extend_from_slice(digits.as_bytes());
+        let number = chunk.iter().fold(0, |value: u64, byte| value << 8 | u64::from(*byte));
+        to.extend_from_slice(printed(number, txn.arena));
     }
-    Some(Sample::Str(to.into_bump_slice()))
+    Sample::Str(to.into_bump_slice())
 }
 
 /// Checks `(separator,chunk_size[,truncate])`.

@@ -24,16 +24,15 @@ const SECOND: i64 = 1;
 const MILLISECOND: i64 = 1_000;
 const MICROSECOND: i64 = 1_000_000;
 
+/// The unit of a time, seconds when there is none.
+pub(in crate::rule) const UNIT: ArgKind = ArgKind::Word(&["s", "ms", "us"]);
+
 pub(super) const ROWS: &[ConverterRow] = &[
     ConverterRow {
         names: &["http_date"],
-        args: &[ArgSpec::may(ArgKind::Int), ArgSpec::may(ArgKind::Word(&["s", "ms", "us"]))],
+        args: &[ArgSpec::may(ArgKind::Int), ArgSpec::may(UNIT)],
         apply: |args, sample, txn| {
-            let parts = match args.text(1) {
-                Some(b"ms") => MILLISECOND,
-                Some(b"us") => MICROSECOND,
-                _ => SECOND,
-            };
+            let parts = parts(args.text(1));
             let time = sample.int()?.wrapping_add(args.int(0).unwrap_or_default());
             let moment = Moment::utc((time / parts) & MOST);
             let mut to = BumpString::new_in(txn.arena);
@@ -63,6 +62,15 @@ pub(super) const ROWS: &[ConverterRow] = &[
         ..TEXT
     },
 ];
+
+/// How many of a [`UNIT`] make a second.
+pub(in crate::rule) fn parts(unit: Option<&[u8]>) -> i64 {
+    match unit {
+        Some(b"ms") => MILLISECOND,
+        Some(b"us") => MICROSECOND,
+        _ => SECOND,
+    }
+}
 
 /// How times are written.
 #[derive(Clone, Debug)]

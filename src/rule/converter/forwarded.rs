@@ -3,9 +3,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use bumpalo::collections::Vec as BumpVec;
-
-use super::{ConverterRow, Sample, TEXT, Txn, Type, text};
+use super::{ConverterRow, Sample, TEXT, Txn, Type, joined, text};
 use crate::rule::args::{ArgKind, ArgSpec};
 
 pub(super) const ROWS: &[ConverterRow] = &[
@@ -55,14 +53,7 @@ pub(super) const ROWS: &[ConverterRow] = &[
         input: Type::Any,
         apply: |_, sample, txn| match sample {
             Sample::Ip(IpAddr::V4(_)) => sample.text(txn.arena).map(Sample::Str),
-            Sample::Ip(IpAddr::V6(_)) => {
-                let address = sample.text(txn.arena)?;
-                let mut to = BumpVec::with_capacity_in(address.len() + 2, txn.arena);
-                to.push(b'[');
-                to.extend_from_slice(address);
-                to.push(b']');
-                Some(Sample::Str(to.into_bump_slice()))
-            }
+            Sample::Ip(IpAddr::V6(_)) => Some(joined(&[b"[", sample.text(txn.arena)?, b"]"], txn)),
             _ => match sample.text(txn.arena)? {
                 b"" => Some(Sample::Str(b"unknown")),
                 text => hidden(text, txn),
@@ -83,13 +74,8 @@ pub(super) const ROWS: &[ConverterRow] = &[
 
 /// `_` before a text that may stand behind one (RFC 7239 §6.3).
 fn hidden<'s>(text: &[u8], txn: &'s Txn<'_>) -> Option<Sample<'s>> {
-    if text.is_empty() || !text.iter().all(obscure) {
-        return None;
-    }
-    let mut to = BumpVec::with_capacity_in(text.len() + 1, txn.arena);
-    to.push(b'_');
-    to.extend_from_slice(text);
-    Some(Sample::Str(to.into_bump_slice()))
+    let fits = !text.is_empty() && text.iter().all(obscure);
+    fits.then(|| joined(&[b"_", text], txn))
 }
 
 /// RFC 7239 §6.3.

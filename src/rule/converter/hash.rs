@@ -58,7 +58,7 @@ fn stirred<'s>(args: &Args, hash: u32) -> Sample<'s> {
 }
 
 /// Bob Jenkins' integer hash with full avalanche, spread by a prime near 3/4 of the range.
-const fn avalanche(hash: u32) -> u32 {
+pub(in crate::rule) const fn avalanche(hash: u32) -> u32 {
     let mut a = hash;
     a = a.wrapping_add(0x7ed5_5d16).wrapping_add(a << 12);
     a = (a ^ 0xc761_c23c) ^ (a >> 19);

@@ -5,7 +5,7 @@ mod coding;
 pub mod date;
 pub mod digest;
 mod forwarded;
-mod hash;
+pub(super) mod hash;
 mod json;
 mod language;
 pub mod map;
@@ -14,11 +14,13 @@ mod piece;
 pub mod query;
 pub mod regsub;
 mod strftime;
-mod text;
+pub(super) mod text;
 mod token;
 mod variable;
 
 use std::fmt;
+
+use bumpalo::collections::Vec as BumpVec;
 
 use super::{
     args::{Arg, ArgFault, ArgSpec, Args},
@@ -111,6 +113,15 @@ fn bytes(sample: Sample<'_>) -> Option<&[u8]> {
         Sample::Bin(bytes) => Some(bytes),
         _ => None,
     }
+}
+
+/// The pieces in one text.
+fn joined<'s>(pieces: &[&[u8]], txn: &'s Txn<'_>) -> Sample<'s> {
+    let mut to = BumpVec::with_capacity_in(pieces.iter().map(|piece| piece.len()).sum(), txn.arena);
+    for piece in pieces {
+        to.extend_from_slice(piece);
+    }
+    Sample::Str(to.into_bump_slice())
 }
 
 #[cfg(test)]

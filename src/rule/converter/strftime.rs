@@ -1,4 +1,9 @@
 //! Times written as `strftime(3)` writes them in the C locale, GNU's flags and widths included.
+//!
+//! `jiff`, which knows the zones, has a `strtime` too, and it gives other results than HAProxy
+//! (`tests/fixtures/converters/date.txt`): its years end at 9999, and times before 1970 lie far behind that (see `date`);
+//! it pads no text (`%10A`, `%12F`), gives `%z` neither flags nor a width, has no `%E` and `%O`, and has meanings for
+//! letters that are text here (`%f`, `%N`, `%Q`, `%q`).
 
 use std::fmt::Write;
 

@@ -1,6 +1,6 @@
 //! Texts cut, joined and changed letter by letter (HAProxy manual §7.3.1).
 
-use bumpalo::collections::Vec as BumpVec;
+use bumpalo::{Bump, collections::Vec as BumpVec};
 
 use super::{Arg, ArgFault, Args, ConverterRow, Sample, TEXT, Txn, Type, bytes, text};
 use crate::rule::args::{ArgKind, ArgSpec};
@@ -10,15 +10,7 @@ const CHARS: &[ArgSpec] = &[ArgSpec::may(ArgKind::Text)];
 pub(super) const ROWS: &[ConverterRow] = &[
     ConverterRow {
         names: &["lower"],
-        apply: |_, sample, txn| {
-            let from = text(sample)?;
-            if !from.iter().any(u8::is_ascii_uppercase) {
-                return Some(sample);
-            }
-            let to = txn.arena.alloc_slice_copy(from);
-            to.make_ascii_lowercase();
-            Some(Sample::Str(to))
-        },
+        apply: |_, sample, txn| Some(Sample::Str(lowered(text(sample)?, txn.arena))),
         ..TEXT
     },
     ConverterRow {
@@ -119,6 +111,16 @@ pub(super) const ROWS: &[ConverterRow] = &[
         ..TEXT
     },
 ];
+
+/// The text in lower case; borrowed when it is already.
+pub(in crate::rule) fn lowered<'s>(text: &'s [u8], arena: &'s Bump) -> &'s [u8] {
+    if !text.iter().any(u8::is_ascii_uppercase) {
+        return text;
+    }
+    let lower = arena.alloc_slice_copy(text);
+    lower.make_ascii_lowercase();
+    lower
+}
 
 /// `bytes(offset[,length])`: nothing is left behind the end, or when the offset is negative; a negative
 /// length is none.

@@ -1,8 +1,6 @@
 //! Converters that set, join or compare variables (HAProxy manual §7.3.1).
 
-use bumpalo::collections::Vec as BumpVec;
-
-use super::{Arg, ArgFault, Args, ConverterRow, Sample, TEXT, Txn, Type, bytes, text};
+use super::{Arg, ArgFault, Args, ConverterRow, Sample, TEXT, Txn, Type, bytes, joined, text};
 use crate::rule::args::{ArgKind, ArgSpec};
 
 /// When `set-var` sets.
@@ -127,12 +125,4 @@ fn holds(word: &[u8], new: Sample<'_>, old: Option<Sample<'_>>) -> bool {
 fn value<'s>(args: &Args, index: usize, txn: &'s Txn<'_>) -> &'s [u8] {
     let value = args.var(index).and_then(|id| txn.vars.value(id, txn.arena));
     value.and_then(|value| value.text(txn.arena)).unwrap_or_default()
-}
-
-fn joined<'s>(pieces: &[&[u8]], txn: &'s Txn<'_>) -> Sample<'s> {
-    let mut to = BumpVec::with_capacity_in(pieces.iter().map(|piece| piece.len()).sum(), txn.arena);
-    for piece in pieces {
-        to.extend_from_slice(piece);
-    }
-    Sample::Str(to.into_bump_slice())
 }

@@ -13,22 +13,9 @@ const REQUEST: FetchRow = FetchRow { args: NAME, ..TEXT };
 const RESPONSE: FetchRow = FetchRow { args: NAME, source: Source::Response, ..TEXT };
 
 pub(super) const ROWS: &[FetchRow] = &[
-    FetchRow { names: &["req.cook", "cook", "cookie"], draw: Draw::Many(chosen::<Sent>, each::<Sent>), ..REQUEST },
-    FetchRow {
-        names: &["req.cook_cnt", "cook_cnt"],
-        output: Type::Int,
-        draw: Draw::One(|args, txn| Some(number(cookies::<Sent>(args, txn).count()))),
-        ..REQUEST
-    },
-    FetchRow {
-        names: &["req.cook_val", "cook_val"],
-        output: Type::Int,
-        draw: Draw::Many(
-            |args, txn| integer(chosen::<Sent>(args, txn)?),
-            |args, txn, test| each::<Sent>(args, txn, &mut |sample| integer(sample).is_some_and(&mut *test)),
-        ),
-        ..REQUEST
-    },
+    FetchRow { names: &["req.cook", "cook", "cookie"], draw: texts::<Sent>(), ..REQUEST },
+    FetchRow { names: &["req.cook_cnt", "cook_cnt"], output: Type::Int, draw: Draw::One(count::<Sent>), ..REQUEST },
+    FetchRow { names: &["req.cook_val", "cook_val"], output: Type::Int, draw: numbers::<Sent>(), ..REQUEST },
     // Ours: every cookie of the name as written. A cache key made of it tells apart what any server could,
     // whether that server knows quotes or not.
     FetchRow {
@@ -44,24 +31,11 @@ pub(super) const ROWS: &[FetchRow] = &[
     FetchRow {
         names: &["res.cook", "scook", "set-cookie"],
         response_names: &["cookie"],
-        draw: Draw::Many(chosen::<Set>, each::<Set>),
+        draw: texts::<Set>(),
         ..RESPONSE
     },
-    FetchRow {
-        names: &["res.cook_cnt", "scook_cnt"],
-        output: Type::Int,
-        draw: Draw::One(|args, txn| Some(number(cookies::<Set>(args, txn).count()))),
-        ..RESPONSE
-    },
-    FetchRow {
-        names: &["res.cook_val", "scook_val"],
-        output: Type::Int,
-        draw: Draw::Many(
-            |args, txn| integer(chosen::<Set>(args, txn)?),
-            |args, txn, test| each::<Set>(args, txn, &mut |sample| integer(sample).is_some_and(&mut *test)),
-        ),
-        ..RESPONSE
-    },
+    FetchRow { names: &["res.cook_cnt", "scook_cnt"], output: Type::Int, draw: Draw::One(count::<Set>), ..RESPONSE },
+    FetchRow { names: &["res.cook_val", "scook_val"], output: Type::Int, draw: numbers::<Set>(), ..RESPONSE },
 ];
 
 /// Which field cookies stand in.
@@ -89,15 +63,28 @@ impl Jar for Set {
     const LIST: bool = false;
 }
 
-/// The last one of the name; without a name, the first of all.
-fn chosen<'s, J: Jar>(args: &'s Args, txn: &'s Txn<'_>) -> Option<Sample<'s>> {
-    let mut values = cookies::<J>(args, txn);
-    let chosen = if args.text(0).is_some() { values.last() } else { values.next() };
-    chosen.map(Sample::Str)
+const fn texts<J: Jar>() -> Draw {
+    Draw::Many(
+        |args, txn| chosen::<J>(args, txn).map(Sample::Str),
+        |args, txn, test| cookies::<J>(args, txn).map(Sample::Str).any(test),
+    )
 }
 
-fn each<'s, J: Jar>(args: &'s Args, txn: &'s Txn<'_>, test: &mut dyn FnMut(Sample<'s>) -> bool) -> bool {
-    cookies::<J>(args, txn).map(Sample::Str).any(test)
+const fn numbers<J: Jar>() -> Draw {
+    Draw::Many(
+        |args, txn| chosen::<J>(args, txn).map(field_int).map(Sample::Int),
+        |args, txn, test| cookies::<J>(args, txn).map(field_int).map(Sample::Int).any(test),
+    )
+}
+
+fn count<'s, J: Jar>(args: &'s Args, txn: &'s Txn<'_>) -> Option<Sample<'s>> {
+    Some(number(cookies::<J>(args, txn).count()))
+}
+
+/// The last one of the name; without a name, the first of all.
+fn chosen<'s, J: Jar>(args: &'s Args, txn: &'s Txn<'_>) -> Option<&'s [u8]> {
+    let mut values = cookies::<J>(args, txn);
+    if args.text(0).is_some() { values.last() } else { values.next() }
 }
 
 /// The pieces of a line that may be cookies called `name`; all of the line when there are quotes in it.
@@ -110,13 +97,6 @@ fn written<'s>(name: &'s [u8], line: &'s [u8]) -> impl Iterator<Item = &'s [u8]>
     let pieces = (!quoted).then(|| line.split(|&byte| byte == b';'));
     let called_in = move |piece: &&'s [u8]| piece.split(separates).any(|one| called(&one));
     whole.into_iter().chain(pieces.into_iter().flatten().filter(called_in).map(<[u8]>::trim_ascii))
-}
-
-fn integer(sample: Sample<'_>) -> Option<Sample<'_>> {
-    match sample {
-        Sample::Str(text) => Some(Sample::Int(field_int(text))),
-        _ => None,
-    }
 }
 
 /// The values of the cookies called as the first argument says, of all without one.

@@ -1,12 +1,12 @@
 //! The running gateway: proxies, counts, clocks, chance (HAProxy manual §7.3.2, §7.3.3).
 
-use std::fmt::Write as _;
-
 use super::{ArgSpec, Args, Draw, FetchRow, Sample, Source, TEXT, Txn, Type};
 use crate::{
     rule::{
         args::ArgKind,
+        converter::date::{UNIT, parts},
         fact::{Fact, Timeout},
+        sample::printed,
     },
     time::Timestamp,
 };
@@ -17,8 +17,6 @@ const OF_FRONTEND: FetchRow = FetchRow { args: &[ArgSpec::may(ArgKind::Frontend)
 const OF_BACKEND: FetchRow = FetchRow { args: &[ArgSpec::may(ArgKind::Backend)], ..COUNT };
 const BACKEND: FetchRow = FetchRow { source: Source::Backend, ..TEXT };
 const BACKEND_NUMBER: FetchRow = FetchRow { output: Type::Int, ..BACKEND };
-
-const UNIT: ArgKind = ArgKind::Word(&["s", "ms", "us"]);
 
 pub(super) const ROWS: &[FetchRow] = &[
     FetchRow { names: &["fe_name"], draw: Draw::One(|_, txn| txn.env.fact(Fact::FrontendName)), ..GATEWAY },
@@ -146,13 +144,10 @@ fn signed(value: u64) -> i64 {
 
 /// A moment in `unit`s since 1970, seconds when there is none; `offset` is in seconds whatever the unit.
 fn in_unit<'s>(moment: Timestamp, offset: i64, unit: Option<&[u8]>) -> Sample<'s> {
-    let (scale, rest) = match unit {
-        Some(b"ms") => (1000, moment.as_millis() % 1000),
-        Some(b"us") => (1_000_000, moment.as_millis() % 1000 * 1000),
-        _ => (1, 0),
-    };
+    let parts = parts(unit);
+    let rest = signed(moment.as_millis() % 1000) * parts / 1000;
     let seconds = signed(moment.as_secs()).saturating_add(offset);
-    Sample::Int(seconds.saturating_mul(scale).saturating_add(signed(rest)))
+    Sample::Int(seconds.saturating_mul(parts).saturating_add(rest))
 }
 
 /// 32 bits, or one of so many numbers from 0.
@@ -168,10 +163,7 @@ fn rand<'s>(args: &'s Args, txn: &'s Txn<'_>) -> Option<Sample<'s>> {
 fn uuid<'s>(_: &'s Args, txn: &'s Txn<'_>) -> Option<Sample<'s>> {
     let bits = u128::from(txn.env.random()) << 64 | u128::from(txn.env.random());
     let bits = bits & !(0xf << 76) & !(0b11 << 62) | 4 << 76 | 0b10 << 62;
-    let mut text = bumpalo::collections::String::with_capacity_in(36, txn.arena);
-    // Writing to a growing string cannot fail.
-    let _ = write!(
-        text,
+    let text = format_args!(
         "{:08x}-{:04x}-{:04x}-{:04x}-{:012x}",
         bits >> 96,
         bits >> 80 & 0xffff,
@@ -179,5 +171,5 @@ fn uuid<'s>(_: &'s Args, txn: &'s Txn<'_>) -> Option<Sample<'s>> {
         bits >> 48 & 0xffff,
         bits & 0xffff_ffff_ffff
     );
-    Some(Sample::Str(text.into_bump_str().as_bytes()))
+    Some(Sample::Str(printed(text, txn.arena)))
 }

@@ -6,7 +6,10 @@ use super::{
     ArgSpec, Args, Draw, FetchRow, OfRequest, OfResponse, Sample, Side, Source, TEXT, Txn, Type, cookie,
     header::number, request,
 };
-use crate::{message::Fields, rule::args::ArgKind};
+use crate::{
+    message::Fields,
+    rule::{args::ArgKind, converter::text::lowered},
+};
 
 const NAMES: FetchRow = FetchRow { args: &[ArgSpec::may(ArgKind::Text)], ..TEXT };
 const RESPONSE_NAMES: FetchRow = FetchRow { source: Source::Response, ..NAMES };
@@ -54,15 +57,6 @@ fn field_names<'s, S: Side>(args: &'s Args, txn: &'s Txn<'_>) -> Option<Sample<'
 /// The names with a byte between them; without any, nothing between nothing.
 fn listed<'s>(names: impl Iterator<Item = &'s [u8]>, args: &Args, arena: &'s Bump) -> Option<Sample<'s>> {
     super::joined(names, &[delimiter(args)], arena).or(Some(Sample::Str(b"")))
-}
-
-fn lowered<'s>(text: &'s [u8], arena: &'s Bump) -> &'s [u8] {
-    if text.iter().any(u8::is_ascii_uppercase) {
-        let text = arena.alloc_slice_copy(text);
-        text.make_ascii_lowercase();
-        return text;
-    }
-    text
 }
 
 /// The field lines with the empty line behind them.

@@ -7,7 +7,7 @@ use bumpalo::collections::Vec as BumpVec;
 use super::{ArgSpec, Args, Draw, FetchRow, Method, Sample, TEXT, Txn, Type, header::decimal, joined};
 use crate::{
     message::{Request, Version},
-    rule::args::ArgKind,
+    rule::{args::ArgKind, converter::hash::avalanche},
 };
 
 pub(super) const ROWS: &[FetchRow] = &[
@@ -200,20 +200,9 @@ fn hash(txn: &Txn<'_>, query: bool) -> u32 {
     avalanche(hash)
 }
 
-/// One step of the hash of the sdbm database library; HAProxy's bytes are signed.
+/// One step of the hash of the sdbm database library. Here HAProxy's bytes are signed, in its converter `sdbm` not.
 fn sdbm(hash: u32, byte: &u8) -> u32 {
     i32::from(byte.cast_signed()).cast_unsigned().wrapping_add(hash.wrapping_mul(65_599))
-}
-
-/// Bob Jenkins' integer hash, multiplied by a large odd number, so that every bit of the input changes every bit of it.
-fn avalanche(value: u32) -> u32 {
-    let mut a = value.wrapping_add(0x7ed5_5d16).wrapping_add(value << 12);
-    a = (a ^ 0xc761_c23c) ^ (a >> 19);
-    a = a.wrapping_add(0x1656_67b1).wrapping_add(a << 5);
-    a = a.wrapping_add(0xd3a2_646c) ^ (a << 9);
-    a = a.wrapping_add(0xfd70_46c5).wrapping_add(a << 3);
-    a = (a ^ 0xb55a_4f09) ^ (a >> 16);
-    a.wrapping_mul(0xc000_0001)
 }
 
 /// The hash and the client's address behind it, in network order; `None` without an address.

@@ -1,26 +1,16 @@
 //! The response's status line (HAProxy manual §7.3.6).
 
 use super::{
-    Draw, FetchRow, Sample, Source, TEXT, Type,
+    Args, Draw, FetchRow, Sample, Source, TEXT, Txn, Type,
     request::{major, version},
 };
 
 const RESPONSE: FetchRow = FetchRow { source: Source::Response, ..TEXT };
 
 pub(super) const ROWS: &[FetchRow] = &[
-    FetchRow {
-        names: &["status"],
-        output: Type::Int,
-        draw: Draw::One(|_, txn| txn.response.as_deref().map(|response| Sample::Int(response.status.into()))),
-        ..RESPONSE
-    },
+    FetchRow { names: &["status"], output: Type::Int, draw: Draw::One(status), ..RESPONSE },
     // What the client gets, as far as it is known.
-    FetchRow {
-        names: &["txn.status"],
-        output: Type::Int,
-        draw: Draw::One(|_, txn| txn.response.as_deref().map(|response| Sample::Int(response.status.into()))),
-        ..RESPONSE
-    },
+    FetchRow { names: &["txn.status"], output: Type::Int, draw: Draw::One(status), ..RESPONSE },
     FetchRow {
         names: &["server_status"],
         output: Type::Int,
@@ -39,3 +29,7 @@ pub(super) const ROWS: &[FetchRow] = &[
         ..RESPONSE
     },
 ];
+
+fn status<'s>(_: &'s Args, txn: &'s Txn<'_>) -> Option<Sample<'s>> {
+    txn.response.as_deref().map(|response| Sample::Int(response.status.into()))
+}
