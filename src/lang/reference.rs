@@ -104,9 +104,6 @@ fn matches(out: &mut String) {
 
 /// HAProxy's and nuster's words inside rules that have no row yet.
 fn unbuilt(out: &mut String) {
-    let fetch =
-        |name: &str| fetch::find(name.as_bytes(), false).or_else(|| fetch::find(name.as_bytes(), true)).is_some();
-    let converter = |name: &str| converter::rows().any(|row| row.names.contains(&name));
     let action = |name: &str| resolve::actions().any(|(known, ..)| known == name);
     out.push_str(
         "\n## Known and not built\n\n\
@@ -121,8 +118,8 @@ fn unbuilt(out: &mut String) {
         );
     };
     list("Actions", resolve::known_actions().filter(|name| !action(name)).collect());
-    list("Fetches", resolve::known_fetches().filter(|name| !fetch(name)).collect());
-    list("Converters", resolve::known_converters().filter(|name| !converter(name)).collect());
+    list("Fetches", resolve::known_fetches().collect());
+    list("Converters", resolve::known_converters().collect());
 }
 
 fn arguments(specs: &[ArgSpec]) -> String {

@@ -1,7 +1,7 @@
 //! The known word nearest to an unknown one.
 
 /// The nearest of `known` to `word`, when one is near enough to be what was meant: a third of its
-/// letters may differ, two swapped ones count as one, case does not count.
+/// letters may differ, two swapped ones count as one, case does not count. Of several, the first by the alphabet.
 pub fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let wanted = word.to_ascii_lowercase();
     let length = wanted.chars().count();
@@ -13,7 +13,7 @@ pub fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&
         .filter(|known| known.len().abs_diff(wanted.len()) <= most)
         .map(|known| (strsim::damerau_levenshtein(&wanted, &known.to_ascii_lowercase()), known))
         .filter(|(distance, known)| *distance <= most && *distance < known.chars().count())
-        .min_by_key(|(distance, _)| *distance)
+        .min()
         .map(|(_, known)| known)
 }
 

@@ -1,5 +1,6 @@
 //! HAProxy's and nuster's words that no table has a row for yet. They are told apart from words that
-//! nobody knows: a row makes its word here superfluous.
+//! nobody knows. A fetch or converter that gets a row leaves the list; an action stays, as it may have a row for some
+//! phases and not for others.
 
 /// Fetches (HAProxy manual §7.3).
 const FETCHES: &str = "51d.all avg_queue bc.timer.connect bc_be_queue bc_dst bc_dst_port bc_err bc_err_name bc_err_str bc_glitches \
@@ -75,12 +76,12 @@ const ACTIONS: &str = "add-acl add-header add-headers-bin allow auth cache-store
 const ALIASES: &str = "B CC CS H HM HP HPO HQ HU HV ID OG ST T TR Ta Tc Td Th Ti Tl Tq Tr Ts Tt Tu Tw U ac b bc bi bp bq ci cp f fc fi \
      fp ft hr hrl hs hsl lc ms o pid r rc rt s sc si sp sq sslc sslv t tr trg trl ts tsc";
 
-/// The fetches, those with a row included.
+/// The fetches without a row; families of counters are not listed.
 pub fn fetches() -> impl Iterator<Item = &'static str> {
     FETCHES.split(' ')
 }
 
-/// The converters, those with a row included.
+/// The converters without a row.
 pub fn converters() -> impl Iterator<Item = &'static str> {
     CONVERTERS.split(' ')
 }
@@ -90,7 +91,7 @@ pub fn actions() -> impl Iterator<Item = &'static str> {
     ACTIONS.split(' ')
 }
 
-/// Whether HAProxy or nuster has this fetch.
+/// Whether HAProxy or nuster has this fetch, and there is no row for it.
 pub(super) fn is_fetch(name: &str) -> bool {
     let counter = ["sc_", "sc0_", "sc1_", "sc2_", "src_"].iter().find_map(|family| name.strip_prefix(family));
     name.starts_with("lua.")
@@ -98,7 +99,7 @@ pub(super) fn is_fetch(name: &str) -> bool {
         || counter.is_some_and(|counter| COUNTERS.split(' ').any(|known| known == counter))
 }
 
-/// Whether HAProxy has this converter.
+/// Whether HAProxy has this converter, and there is no row for it.
 pub(super) fn is_converter(name: &str) -> bool {
     name.starts_with("lua.") || converters().any(|known| known == name)
 }
@@ -116,4 +117,20 @@ pub(super) fn is_alias(name: &str) -> bool {
 /// The aliases.
 pub(super) fn aliases() -> impl Iterator<Item = &'static str> {
     ALIASES.split(' ')
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::rule::{converter, fetch};
+
+    #[test]
+    fn what_has_a_row_is_not_listed() {
+        let fetches = fetch::rows().flat_map(|row| row.names.iter().chain(row.response_names));
+        let converters = converter::rows().flat_map(|row| row.names);
+        let listed: Vec<_> = fetches
+            .filter(|name| super::is_fetch(name))
+            .chain(converters.filter(|name| super::is_converter(name)))
+            .collect();
+        assert!(listed.is_empty(), "{listed:?}");
+    }
 }
