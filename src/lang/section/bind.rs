@@ -1,6 +1,6 @@
 //! `bind`: where a frontend listens, and TLS on it.
 
-use std::{collections::HashMap, net::SocketAddr, path::PathBuf, sync::Arc};
+use std::{net::SocketAddr, path::PathBuf, sync::Arc};
 
 use super::{
     Args, Draft, Loader,
@@ -119,29 +119,6 @@ pub(in crate::lang) fn id(loader: &mut Loader<'_>, made: &mut BindDraft, _: &Wor
 /// A number from 1.
 pub(super) fn number(word: &Word) -> Option<u32> {
     word.lossy().parse().ok().filter(|number| *number > 0)
-}
-
-/// Gives the binds of a frontend that have no `id` their place among them, or the next number that no `id` has taken;
-/// reports those that share one.
-pub(super) fn number_all(loader: &mut Loader<'_>, binds: &mut [(Bind, Span)]) {
-    let mut taken = HashMap::new();
-    for (bind, span) in binds.iter().filter(|(bind, _)| bind.name.number > 0) {
-        if let Some(first) = taken.insert(bind.name.number, *span) {
-            let message = format!("another bind has the `id` {}", bind.name.number);
-            loader.report(Diagnostic::error(code::DUPLICATE, *span, message).label(first, "this one"));
-        }
-    }
-    let mut next = 0;
-    for (bind, span) in binds {
-        next += 1;
-        if bind.name.number == 0 {
-            while taken.contains_key(&next) {
-                next += 1;
-            }
-            taken.insert(next, *span);
-            bind.name.number = next;
-        }
-    }
 }
 
 pub(in crate::lang) fn ssl(_: &mut Loader<'_>, made: &mut BindDraft, word: &Word, _: &[Word]) {

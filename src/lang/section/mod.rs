@@ -104,8 +104,8 @@ pub(super) struct Loader<'a> {
     noted: HashSet<String>,
 }
 
-/// Reads all sections and adds to what was found in their words. The configuration is what could be made of them; whether it may be used, the
-/// severity of the findings says.
+/// Reads all sections and adds to what was found in their words. The configuration is what could be made of them;
+/// whether it may be used, the severity of the findings says.
 pub(super) fn read(
     sections: &[Section],
     sources: &Sources,

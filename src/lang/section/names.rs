@@ -25,12 +25,18 @@ pub(super) struct Names {
 
 impl Proxies for Names {
     fn frontends(&self) -> Vec<&str> {
-        self.frontends.keys().map(String::as_str).collect()
+        in_order(self.frontends.iter().map(|(name, (id, _))| (id.index(), name.as_str())))
     }
 
     fn backends(&self) -> Vec<&str> {
-        self.backends.keys().map(String::as_str).collect()
+        in_order(self.backends.iter().map(|(name, (id, _))| (id.index(), name.as_str())))
     }
+}
+
+fn in_order<'n>(names: impl Iterator<Item = (usize, &'n str)>) -> Vec<&'n str> {
+    let mut names: Vec<_> = names.collect();
+    names.sort_unstable();
+    names.into_iter().map(|(_, name)| name).collect()
 }
 
 impl Names {
@@ -83,6 +89,31 @@ pub(super) fn collect(loader: &mut Loader<'_>, heads: &[Head<'_>]) {
             loader.report(finding);
         }
     }
+}
+
+/// The numbers of what stands at the spans, in order: the `id` that is written, else its place among them all, or the
+/// next number that no `id` has taken. Reports those that share one.
+pub(super) fn numbers(loader: &mut Loader<'_>, kind: &str, written: &[(Option<u32>, Span)]) -> Vec<u32> {
+    let mut taken = HashMap::new();
+    for (number, span) in written {
+        let Some(number) = number else { continue };
+        if let Some(first) = taken.insert(*number, *span) {
+            let message = format!("another {kind} has the `id` {number}");
+            loader.report(Diagnostic::error(code::DUPLICATE, *span, message).label(first, "this one"));
+        }
+    }
+    let mut next = 0;
+    let number = |(number, span): &(Option<u32>, Span)| {
+        next += 1;
+        number.unwrap_or_else(|| {
+            while taken.contains_key(&next) {
+                next += 1;
+            }
+            taken.insert(next, *span);
+            next
+        })
+    };
+    written.iter().map(number).collect()
 }
 
 /// A name that is there twice.

@@ -1,8 +1,6 @@
 //! Proxies: `defaults`, `frontend`, `backend`, `listen`. What is inherited is replayed: a proxy reads
 //! the lines of its defaults, then its own, so that what stands later wins as in HAProxy.
 
-use std::collections::HashMap;
-
 use super::{
     Args, Kind, Loader, ServerDraft, bind,
     head::Head,
@@ -343,27 +341,18 @@ pub(super) fn finish(loader: &mut Loader<'_>, mut drafts: Vec<Draft>) {
     }
 }
 
-/// Gives every proxy without an `id` its place in the file, or the next number that no `id` has taken; reports those that
-/// share one.
+/// Gives proxies, and the binds of each, their numbers.
 fn number(loader: &mut Loader<'_>, drafts: &mut [Draft]) {
-    let mut taken = HashMap::new();
-    for draft in drafts.iter() {
-        let Some(number) = draft.number else { continue };
-        if let Some(first) = taken.insert(number, draft.span) {
-            let message = format!("another proxy has the `id` {number}");
-            loader.report(Diagnostic::error(code::DUPLICATE, draft.span, message).label(first, "this one"));
-        }
-    }
-    let mut next = 0;
-    for draft in drafts {
-        bind::number_all(loader, &mut draft.binds);
-        next += 1;
-        if draft.number.is_none() {
-            while taken.contains_key(&next) {
-                next += 1;
-            }
-            taken.insert(next, draft.span);
-            draft.number = Some(next);
+    let proxies: Vec<_> = drafts.iter().map(|draft| (draft.number, draft.span)).collect();
+    for (draft, number) in drafts.iter_mut().zip(names::numbers(loader, "proxy", &proxies)) {
+        draft.number = Some(number);
+        let binds: Vec<_> = draft
+            .binds
+            .iter()
+            .map(|(bind, span)| (Some(bind.name.number).filter(|number| *number > 0), *span))
+            .collect();
+        for ((bind, _), number) in draft.binds.iter_mut().zip(names::numbers(loader, "bind", &binds)) {
+            bind.name.number = number;
         }
     }
 }
