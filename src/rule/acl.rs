@@ -60,6 +60,11 @@ impl Acl {
         &self.tests
     }
 
+    /// The expressions of its lines, in order.
+    pub fn exprs(&self) -> impl Iterator<Item = &Expr> + Clone {
+        self.tests.iter().map(|test| &test.expr)
+    }
+
     /// Whether one of its lines holds.
     pub fn holds(&self, txn: &Txn<'_>) -> bool {
         self.tests.iter().any(|test| test.holds(txn))
@@ -81,7 +86,7 @@ impl Acl {
 
     /// The latest stage any of its lines needs.
     pub fn stage(&self) -> Stage {
-        self.tests.iter().map(|test| test.expr.stage()).max().unwrap_or(Stage::Connection)
+        self.exprs().map(Expr::stage).max().unwrap_or(Stage::Connection)
     }
 }
 

@@ -6,7 +6,7 @@ use super::{Scope, acl, acls, codes, expr, joined, span_of};
 use crate::{
     lang::{ast::Word, diag::Diagnostic, source::Span},
     rule::{
-        Cond, Phase, Stage,
+        Cond, Phase,
         acl::{Acl, Term},
     },
 };
@@ -110,20 +110,7 @@ impl<'w> Parser<'_, '_, 'w> {
             }
             return None;
         };
-        if self.unchosen(&acl) {
-            let message = format!(
-                "the ACL `{name}` asks for the backend, and none is chosen yet when request rules of a frontend run"
-            );
-            let finding = Diagnostic::error(codes::TOO_EARLY, span, message);
-            self.scope.report(finding.help("use it in the backend, or in an `http-response` rule"));
-            return None;
-        }
-        if self.too_early(&acl) {
-            let message = format!(
-                "the ACL `{name}` reads the response, and `{}` rules run before there is one",
-                self.phase.keyword()
-            );
-            let finding = Diagnostic::error(codes::TOO_EARLY, span, message).help("use it in an `http-response` rule");
+        if let Some(finding) = self.too_early(&format!("the ACL `{name}`"), &acl, span) {
             self.scope.report(match self.scope.acls.place(&name) {
                 Some(place) => finding.label(place, "it is declared here"),
                 None => finding,
@@ -148,27 +135,14 @@ impl<'w> Parser<'_, '_, 'w> {
             return None;
         };
         let acl = Acl::new("", acl::test(self.scope, words)?, &joined(words));
-        if self.unchosen(&acl) {
-            let message = "this asks for the backend, and none is chosen yet when request rules of a frontend run";
-            let finding = Diagnostic::error(codes::TOO_EARLY, span, message);
-            self.scope.report(finding.help("use it in the backend, or in an `http-response` rule"));
-            return None;
-        }
-        if self.too_early(&acl) {
-            let message =
-                format!("this reads the response, and `{}` rules run before there is one", self.phase.keyword());
-            let finding = Diagnostic::error(codes::TOO_EARLY, span, message);
-            self.scope.report(finding.help("use it in an `http-response` rule"));
+        if let Some(finding) = self.too_early("this", &acl, span) {
+            self.scope.report(finding);
             return None;
         }
         Some(Arc::new(acl))
     }
 
-    fn too_early(&self, acl: &Acl) -> bool {
-        self.phase == Phase::Request && acl.stage() == Stage::Response
-    }
-
-    fn unchosen(&self, acl: &Acl) -> bool {
-        expr::before_backend(self.scope, self.phase) && acl.tests().iter().any(|test| expr::reads_backend(&test.expr))
+    fn too_early(&self, subject: &str, acl: &Acl, span: Span) -> Option<Diagnostic> {
+        expr::too_early(self.scope, subject, acl.exprs(), self.phase, span)
     }
 }

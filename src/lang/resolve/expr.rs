@@ -36,42 +36,39 @@ pub(super) fn in_phase(scope: &mut Scope<'_>, word: &Word, calls: &[Call], phase
     let row = fetch_row(scope, word, calls.first()?, phase.on_response())?;
     let expr = build(scope, word, calls, row)?;
     let span = calls.first().zip(calls.last()).map(|(first, last)| word.part(first.whole.start..last.whole.end));
-    not_too_early(scope, &expr, phase, span.unwrap_or(word.span)).then_some(expr)
+    let subject = format!("`{}`", String::from_utf8_lossy(expr.text()));
+    let finding = too_early(scope, &subject, std::iter::once(&expr), phase, span.unwrap_or(word.span));
+    let fine = finding.is_none();
+    scope.diagnostics.extend(finding);
+    fine.then_some(expr)
 }
 
-/// Whether what the expression reads is there in this phase.
-pub(super) fn not_too_early(scope: &mut Scope<'_>, expr: &Expr, phase: Phase, span: Span) -> bool {
-    let unchosen = || reads_backend(expr) && before_backend(scope, phase);
-    let fine = phase != Phase::Request || expr.stage() < Stage::Response;
-    if fine && unchosen() {
-        let text = String::from_utf8_lossy(expr.text());
-        let message = format!(
-            "`{text}` asks for the backend, and none is chosen yet when `{}` rules of a frontend run",
-            phase.keyword()
-        );
-        scope.report(
-            Diagnostic::error(codes::TOO_EARLY, span, message)
-                .help("use it in the backend, or in an `http-response` rule"),
-        );
-        return false;
+/// What is wrong when one of the expressions of `subject` reads what is not there yet in this phase.
+pub(super) fn too_early<'e>(
+    scope: &Scope<'_>,
+    subject: &str,
+    exprs: impl Iterator<Item = &'e Expr> + Clone,
+    phase: Phase,
+    span: Span,
+) -> Option<Diagnostic> {
+    if phase != Phase::Request {
+        return None;
     }
-    if !fine {
-        let text = String::from_utf8_lossy(expr.text());
-        let message = format!("`{text}` reads the response, and `{}` rules run before there is one", phase.keyword());
-        scope.report(Diagnostic::error(codes::TOO_EARLY, span, message).help("use it in an `http-response` rule"));
-    }
-    fine
+    let (reads, help) = if exprs.clone().any(|expr| expr.stage() == Stage::Response) {
+        let reads = format!("reads the response, and `{}` rules run before there is one", phase.keyword());
+        (reads, "use it in an `http-response` rule")
+    } else if scope.proxy.listens && !scope.proxy.serves && exprs.clone().any(reads_backend) {
+        let reads = "asks for the backend, and none is chosen yet when request rules of a frontend run";
+        (reads.to_owned(), "use it in the backend, or in an `http-response` rule")
+    } else {
+        return None;
+    };
+    Some(Diagnostic::error(codes::TOO_EARLY, span, format!("{subject} {reads}")).help(help))
 }
 
 /// Whether the expression is about the backend that was chosen.
-pub(super) fn reads_backend(expr: &Expr) -> bool {
-    expr.fetch().source == Source::Backend
-        || expr.args().acls().any(|(_, acl)| acl.tests().iter().any(|test| reads_backend(&test.expr)))
-}
-
-/// Whether no backend is chosen yet: in request rules of a frontend.
-pub(super) fn before_backend(scope: &Scope<'_>, phase: Phase) -> bool {
-    phase == Phase::Request && scope.proxy.listens && !scope.proxy.serves
+fn reads_backend(expr: &Expr) -> bool {
+    expr.fetch().source == Source::Backend || expr.args().acls().flat_map(|(_, acl)| acl.exprs()).any(reads_backend)
 }
 
 fn fetch_row(scope: &mut Scope<'_>, word: &Word, call: &Call, in_response: bool) -> Option<&'static FetchRow> {
@@ -281,9 +278,10 @@ fn argument(scope: &mut Scope<'_>, word: &Word, raw: &RawArg, kind: ArgKind) -> 
             }
             None => wrong(scope, "an integer or a variable"),
         },
-        ArgKind::TextOrVar if vars::is_variable(&raw.text) => vars::variable(scope, &raw.text, span).map(Arg::Var),
+        ArgKind::TextOrVar | ArgKind::Key if vars::is_variable(&raw.text) => {
+            vars::variable(scope, &raw.text, span).map(Arg::Var)
+        }
         ArgKind::TextOrVar => Some(Arg::Text(raw.text.as_slice().into())),
-        ArgKind::Key if vars::is_variable(&raw.text) => vars::variable(scope, &raw.text, span).map(Arg::Var),
         ArgKind::Key => {
             let file = scope.outside.read(&text).ok().map(Into::into);
             Some(Arg::Key(KeyText { text: raw.text.as_slice().into(), file }))
