@@ -96,11 +96,6 @@ impl Snapshot {
         self.config.frontends.get(id.index())
     }
 
-    /// The frontend of this name; `None` when there is none.
-    pub fn frontend_named(&self, name: &str) -> Option<Id<Frontend>> {
-        self.config.frontends.iter().position(|frontend| frontend.name == name).map(Id::new)
-    }
-
     /// A frontend at run time.
     pub fn frontend_state(&self, id: Id<Frontend>) -> Option<&FrontendState> {
         self.frontends.get(id.index())

@@ -59,7 +59,7 @@ impl Env for World<'_> {
         fastrand::u64(..)
     }
 
-    fn fact(&self, fact: Fact<'_>) -> Option<Sample<'_>> {
+    fn fact(&self, fact: Fact) -> Option<Sample<'_>> {
         let now = self.now.as_millis();
         Some(match fact {
             Fact::FrontendName => Sample::Str(self.own_frontend()?.name.as_bytes()),
@@ -70,11 +70,11 @@ impl Env for World<'_> {
                 let frontend = self.own_frontend().filter(|frontend| frontend.names_default)?;
                 Sample::Str(self.snapshot.backend(frontend.default_backend?)?.name.as_bytes())
             }
-            Fact::FrontendConnections(name) => Sample::Int(self.frontend(name)?.active.get()),
-            Fact::FrontendSessionRate(name) => count(self.frontend(name)?.connection_rate.get(now)),
-            Fact::FrontendRequestRate(name) => count(self.frontend(name)?.request_rate.get(now)),
-            Fact::BackendConnections(name) => count(self.backend(name)?.active()),
-            Fact::BackendSessionRate(name) => count(self.backend(name)?.rate.get(now)),
+            Fact::FrontendConnections(place) => Sample::Int(self.frontend(place)?.active.get()),
+            Fact::FrontendSessionRate(place) => count(self.frontend(place)?.connection_rate.get(now)),
+            Fact::FrontendRequestRate(place) => count(self.frontend(place)?.request_rate.get(now)),
+            Fact::BackendConnections(place) => count(self.backend(place)?.active()),
+            Fact::BackendSessionRate(place) => count(self.backend(place)?.rate.get(now)),
             Fact::Connections => Sample::Int(self.snapshot.connections()),
             Fact::Timeout(timeout) => Sample::Int(self.timeout(timeout)?),
             Fact::CacheHit => Sample::Bool(self.hit.is_some()),
@@ -102,22 +102,14 @@ impl World<'_> {
         self.snapshot.backend(self.backend?)
     }
 
-    /// The counters of the frontend of this name, of the one it came in by without one.
-    fn frontend(&self, name: Option<&[u8]>) -> Option<&FrontendMetrics> {
-        let id = match name {
-            Some(name) => self.snapshot.frontend_named(std::str::from_utf8(name).ok()?)?,
-            None => self.frontend,
-        };
-        self.snapshot.frontend_state(id).map(|state| &*state.metrics)
+    /// The counters of the frontend at a place.
+    fn frontend(&self, place: usize) -> Option<&FrontendMetrics> {
+        self.snapshot.frontend_state(Id::new(place)).map(|state| &*state.metrics)
     }
 
-    /// The counters of the backend of this name, of the one chosen without one.
-    fn backend(&self, name: Option<&[u8]>) -> Option<&BackendMetrics> {
-        let id = match name {
-            Some(name) => self.snapshot.backend_named(std::str::from_utf8(name).ok()?)?,
-            None => self.backend?,
-        };
-        self.snapshot.backend_state(id).map(|state| &*state.metrics)
+    /// The counters of the backend at a place.
+    fn backend(&self, place: usize) -> Option<&BackendMetrics> {
+        self.snapshot.backend_state(Id::new(place)).map(|state| &*state.metrics)
     }
 
     /// A timeout in milliseconds; 0 when it never runs out.

@@ -85,6 +85,8 @@ pub enum Arg {
     Ip(IpAddr),
     /// A variable.
     Var(VarId),
+    /// A frontend's place among the frontends, a backend's among the backends.
+    Proxy(usize),
     /// An ACL, perhaps negated.
     Acl(bool, Arc<Acl>),
     /// What is in a file.
@@ -181,6 +183,14 @@ impl Args {
     pub fn var(&self, index: usize) -> Option<VarId> {
         match self.at(index) {
             Arg::Var(id) => Some(*id),
+            _ => None,
+        }
+    }
+
+    /// The place of the proxy at `index`.
+    pub fn proxy(&self, index: usize) -> Option<usize> {
+        match self.at(index) {
+            Arg::Proxy(place) => Some(*place),
             _ => None,
         }
     }

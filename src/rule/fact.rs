@@ -2,9 +2,9 @@
 
 use std::net::IpAddr;
 
-/// One thing to ask [`super::Env::fact`] for. A name that is `None` stands for the side the exchange is on.
+/// One thing to ask [`super::Env::fact`] for. A frontend or backend is its place in the configuration's table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fact<'a> {
+pub enum Fact {
     /// The frontend's name, a string.
     FrontendName,
     /// The frontend's number among all proxies, an integer.
@@ -16,15 +16,15 @@ pub enum Fact<'a> {
     /// The name in the frontend's `default_backend`, a string; nothing without one.
     DefaultBackend,
     /// Client connections of a frontend now, an integer.
-    FrontendConnections(Option<&'a [u8]>),
+    FrontendConnections(usize),
     /// Client connections that a frontend took in the last second, an integer.
-    FrontendSessionRate(Option<&'a [u8]>),
+    FrontendSessionRate(usize),
     /// Requests that a frontend took in the last second, an integer.
-    FrontendRequestRate(Option<&'a [u8]>),
+    FrontendRequestRate(usize),
     /// Exchanges that are at a backend now, an integer.
-    BackendConnections(Option<&'a [u8]>),
+    BackendConnections(usize),
     /// Exchanges that came to a backend in the last second, an integer.
-    BackendSessionRate(Option<&'a [u8]>),
+    BackendSessionRate(usize),
     /// Client connections of all frontends now, an integer.
     Connections,
     /// A timeout in force, an integer in milliseconds; 0 when there is none.

@@ -60,7 +60,7 @@ pub trait Env {
     fn random(&self) -> u64;
 
     /// What the running gateway knows; `None` when it has no such thing.
-    fn fact(&self, fact: Fact<'_>) -> Option<Sample<'_>>;
+    fn fact(&self, fact: Fact) -> Option<Sample<'_>>;
 }
 
 /// One exchange under evaluation: everything a fetch may read and an action may change.

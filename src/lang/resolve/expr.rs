@@ -210,13 +210,13 @@ fn proxy(scope: &mut Scope<'_>, name: &str, span: Span, kind: ArgKind) -> Option
         ArgKind::Frontend => ("frontend", scope.proxies.frontends()),
         _ => ("backend", scope.proxies.backends()),
     };
-    if known.contains(&name) {
-        return Some(Arg::Text(name.as_bytes().into()));
+    let found = known.iter().position(|known| *known == name);
+    if found.is_none() {
+        let nearest = suggest::nearest(name, known.into_iter());
+        let finding = Diagnostic::error(codes::BAD_ARGUMENT, span, format!("there is no {what} `{name}`"));
+        scope.report(finding.did_you_mean(nearest));
     }
-    let nearest = suggest::nearest(name, known.into_iter());
-    let finding = Diagnostic::error(codes::BAD_ARGUMENT, span, format!("there is no {what} `{name}`"));
-    scope.report(finding.did_you_mean(nearest));
-    None
+    found.map(Arg::Proxy)
 }
 
 /// What an argument is that was left out: a proxy is the one at hand. A `defaults` section is none; its lines are read
@@ -228,7 +228,7 @@ fn own(scope: &mut Scope<'_>, word: &Word, call: &Call, kind: ArgKind) -> Option
         _ => return Some(Arg::Absent),
     };
     if fits {
-        return Some(Arg::Text(scope.proxy.name.as_bytes().into()));
+        return proxy(scope, scope.proxy.name, word.part(call.whole.clone()), kind);
     }
     if !scope.proxy.listens && !scope.proxy.serves {
         return Some(Arg::Absent);

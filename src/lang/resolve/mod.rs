@@ -67,7 +67,7 @@ pub struct Proxy<'a> {
     pub serves: bool,
 }
 
-/// The names of all proxies, those that stand further down included.
+/// The names of all proxies, those that stand further down included, each at its place in the configuration's table.
 pub trait Proxies {
     /// The frontends and `listen` sections.
     fn frontends(&self) -> Vec<&str>;

@@ -26,27 +26,27 @@ pub(super) const ROWS: &[FetchRow] = &[
     FetchRow { names: &["be_id"], draw: Draw::One(|_, txn| txn.env.fact(Fact::BackendNumber)), ..BACKEND_NUMBER },
     FetchRow {
         names: &["fe_conn"],
-        draw: Draw::One(|args, txn| txn.env.fact(Fact::FrontendConnections(args.text(0)))),
+        draw: Draw::One(|args, txn| txn.env.fact(Fact::FrontendConnections(args.proxy(0)?))),
         ..OF_FRONTEND
     },
     FetchRow {
         names: &["fe_sess_rate"],
-        draw: Draw::One(|args, txn| txn.env.fact(Fact::FrontendSessionRate(args.text(0)))),
+        draw: Draw::One(|args, txn| txn.env.fact(Fact::FrontendSessionRate(args.proxy(0)?))),
         ..OF_FRONTEND
     },
     FetchRow {
         names: &["fe_req_rate"],
-        draw: Draw::One(|args, txn| txn.env.fact(Fact::FrontendRequestRate(args.text(0)))),
+        draw: Draw::One(|args, txn| txn.env.fact(Fact::FrontendRequestRate(args.proxy(0)?))),
         ..OF_FRONTEND
     },
     FetchRow {
         names: &["be_conn"],
-        draw: Draw::One(|args, txn| txn.env.fact(Fact::BackendConnections(args.text(0)))),
+        draw: Draw::One(|args, txn| txn.env.fact(Fact::BackendConnections(args.proxy(0)?))),
         ..OF_BACKEND
     },
     FetchRow {
         names: &["be_sess_rate"],
-        draw: Draw::One(|args, txn| txn.env.fact(Fact::BackendSessionRate(args.text(0)))),
+        draw: Draw::One(|args, txn| txn.env.fact(Fact::BackendSessionRate(args.proxy(0)?))),
         ..OF_BACKEND
     },
     FetchRow { names: &["act_conn"], draw: Draw::One(|_, txn| txn.env.fact(Fact::Connections)), ..COUNT },

@@ -124,14 +124,14 @@ impl Env for Now {
         4
     }
 
-    fn fact(&self, fact: Fact<'_>) -> Option<Sample<'_>> {
+    fn fact(&self, fact: Fact) -> Option<Sample<'_>> {
         Some(match fact {
             Fact::FrontendName => Sample::Str(b"front"),
             Fact::FrontendNumber => Sample::Int(1),
             Fact::BackendName => Sample::Str(b"back"),
             Fact::BackendNumber => Sample::Int(2),
             Fact::DefaultBackend => Sample::Str(b"default"),
-            Fact::FrontendConnections(Some(b"other")) => Sample::Int(4),
+            Fact::FrontendConnections(1) => Sample::Int(4),
             Fact::FrontendConnections(_) => Sample::Int(3),
             Fact::FrontendSessionRate(_) => Sample::Int(5),
             Fact::FrontendRequestRate(_) => Sample::Int(6),
