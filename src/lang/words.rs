@@ -239,7 +239,7 @@ fn lookalike(text: &str, at: Span) -> Option<Diagnostic> {
     let start = at.start.saturating_add(offset(from));
     let here = Span { start, end: start.saturating_add(offset(found.len_utf8())), ..at };
     let number = u32::from(found);
-    Some(if matches!(found, '\u{2018}'..='\u{201f}' | '\u{ab}' | '\u{bb}') {
+    Some(if is_quote(found) {
         Diagnostic::warning(code::LOOKALIKE, here, format!("this typographic quote (U+{number:04X}) quotes nothing"))
             .help("write `\"` or `'`; where the character itself is meant, put the word in quotes")
     } else {
@@ -253,7 +253,11 @@ const fn is_lookalike(character: char) -> bool {
         character,
         '\u{a0}' | '\u{2000}'..='\u{200d}' | '\u{202f}' | '\u{205f}' | '\u{2060}' | '\u{3000}' | '\u{feff}'
     );
-    blank || matches!(character, '\u{2018}'..='\u{201f}' | '\u{ab}' | '\u{bb}')
+    blank || is_quote(character)
+}
+
+const fn is_quote(character: char) -> bool {
+    matches!(character, '\u{2018}'..='\u{201f}' | '\u{ab}' | '\u{bb}')
 }
 
 /// `${NAME…}` outside of quotes.

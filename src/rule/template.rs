@@ -35,7 +35,9 @@ pub fn parts(text: &[u8]) -> Result<Vec<Part>, usize> {
                 at += 2;
             }
             Some(b'x') => {
-                let digits = text.get(at + 2..at + 4).and_then(|digits| std::str::from_utf8(digits).ok());
+                // A sign is a digit to `from_str_radix`.
+                let digits = text.get(at + 2..at + 4).filter(|digits| digits.iter().all(u8::is_ascii_hexdigit));
+                let digits = digits.and_then(|digits| std::str::from_utf8(digits).ok());
                 let value = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
                 plain.push(value.ok_or(at)?);
                 at += 4;
@@ -93,6 +95,7 @@ mod tests {
         assert_eq!(parts(br"a\1\\\x41\."), Ok(vec![text(b"a"), Part::Group(1), text(b"\\A.")]));
         assert_eq!(parts(b"a\\"), Err(1));
         assert_eq!(parts(br"\x4"), Err(0));
+        assert_eq!(parts(br"\x+4"), Err(0));
         assert_eq!(parts(b""), Ok(vec![]));
     }
 }
