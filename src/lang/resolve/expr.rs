@@ -190,8 +190,9 @@ fn arguments(scope: &mut Scope<'_>, word: &Word, call: &Call, name: &str, specs:
             Some(raw) if !raw.text.is_empty() || (raw.at.len() > 1 && spec.kind != ArgKind::Var) => {
                 argument(scope, word, raw, spec.kind)?
             }
-            _ if spec.required && spec.kind == ArgKind::Text && call.args.get(index).is_some() => Arg::Text([].into()),
-            _ if spec.required && spec.kind == ArgKind::Text && empty_parentheses(call, index) => Arg::Text([].into()),
+            raw if spec.required && spec.kind == ArgKind::Text && (raw.is_some() || empty_parentheses(call, index)) => {
+                Arg::Text([].into())
+            }
             // A number may be left out at the end, not before another argument.
             _ if spec.required || (spec.kind == ArgKind::Int && call.args.len() > index + 1) => {
                 let message = format!("argument {} of `{name}` is missing", index + 1);

@@ -153,7 +153,7 @@ fn six_bits(letter: u8) -> Option<u8> {
 
 /// Decodes groups of four letters, any of them padded (the `base64` crate allows that in the last one alone); the bits
 /// beside a last byte do not matter. `None` when the text is anything else.
-pub(super) fn from_base64(from: &[u8], to: &mut impl Extend<u8>) -> Option<()> {
+pub(in crate::rule) fn from_base64(from: &[u8], to: &mut impl Extend<u8>) -> Option<()> {
     let (groups, []) = from.as_chunks::<4>() else { return None };
     for group in groups {
         let letters = group.iter().take_while(|letter| **letter != b'=').count();

@@ -1,7 +1,7 @@
 //! Steps on a sample: one row a converter (HAProxy manual §7.3.1).
 
 mod address;
-mod coding;
+pub(super) mod coding;
 pub mod date;
 pub mod digest;
 mod forwarded;

@@ -1,9 +1,9 @@
 //! Credentials in `Authorization` (RFC 9110 §11.6.2; HAProxy manual §7.3.6).
 
-use base64::{Engine as _, engine::general_purpose::STANDARD};
+use bumpalo::collections::Vec as BumpVec;
 
 use super::{ArgSpec, Args, Draw, FetchRow, Sample, TEXT, Txn};
-use crate::rule::args::ArgKind;
+use crate::rule::{args::ArgKind, converter::coding::from_base64};
 
 pub(super) const ROWS: &[FetchRow] = &[
     FetchRow {
@@ -52,9 +52,9 @@ fn credentials<'s>(txn: &'s Txn<'_>) -> Option<Credentials<'s>> {
     if !scheme.eq_ignore_ascii_case(b"basic") {
         return None;
     }
-    let room = txn.arena.alloc_slice_fill_default(base64::decoded_len_estimate(rest.len()));
-    let length = STANDARD.decode_slice(rest, room).ok()?;
-    let text = room.get(..length)?;
+    let mut text = BumpVec::with_capacity_in(rest.len() / 4 * 3, txn.arena);
+    from_base64(rest, &mut text)?;
+    let text = text.into_bump_slice();
     let colon = memchr::memchr(b':', text)?;
     Some(Credentials::Basic { user: text.get(..colon)?, password: text.get(colon + 1..)? })
 }

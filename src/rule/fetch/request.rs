@@ -18,7 +18,7 @@ pub(super) const ROWS: &[FetchRow] = &[
         draw: Draw::One(|_, txn| Some(Sample::Method(txn.request.method()))),
         ..TEXT
     },
-    FetchRow { names: &["path"], draw: Draw::One(|_, txn| path(txn.request).map(Sample::Str)), ..TEXT },
+    FetchRow { names: &["path", "nuster.path"], draw: Draw::One(|_, txn| path(txn.request).map(Sample::Str)), ..TEXT },
     FetchRow {
         names: &["query"],
         args: &[ArgSpec::may(ArgKind::Word(&["with_qm"]))],
@@ -89,7 +89,6 @@ pub(super) const ROWS: &[FetchRow] = &[
         ..TEXT
     },
     FetchRow { names: &["nuster.host"], draw: Draw::One(|_, txn| host(txn).map(Sample::Str)), ..TEXT },
-    FetchRow { names: &["nuster.path"], draw: Draw::One(|_, txn| path(txn.request).map(Sample::Str)), ..TEXT },
     FetchRow { names: &["nuster.query"], draw: Draw::One(|_, txn| txn.request.query().map(Sample::Str)), ..TEXT },
 ];
 

@@ -163,6 +163,8 @@ const CREDENTIALS: &[&str] = &[
     "Basic Og==",
     "basic dXNlcg==",
     "Basic dXNlcjpwcA",
+    "Basic dXNlcjpwYR==",
+    "Basic dXNlcg==OnB3",
     "Basic ???",
     "Digest foo",
     "bearer tt",

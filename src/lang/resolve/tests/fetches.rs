@@ -216,6 +216,9 @@ fn credentials_are_read_as_in_haproxy() {
         ("Basic Og==", ["str Basic", "str ", "str ", "-"]),
         ("basic dXNlcg==", ["-", "-", "-", "-"]),
         ("Basic dXNlcjpwcA", ["-", "-", "-", "-"]),
+        // Bits beside the last byte, and padding within.
+        ("Basic dXNlcjpwYR==", ["str Basic", "str user", "str pa", "-"]),
+        ("Basic dXNlcg==OnB3", ["str Basic", "str user", "str pw", "-"]),
         ("Basic ???", ["-", "-", "-", "-"]),
         ("Digest foo", ["-", "-", "-", "-"]),
         ("bearer tt", ["str Bearer", "-", "-", "str tt"]),
