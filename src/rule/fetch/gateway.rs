@@ -19,11 +19,11 @@ const BACKEND: FetchRow = FetchRow { source: Source::Backend, ..TEXT };
 const BACKEND_NUMBER: FetchRow = FetchRow { output: Type::Int, ..BACKEND };
 
 pub(super) const ROWS: &[FetchRow] = &[
-    FetchRow { names: &["fe_name"], draw: Draw::One(|_, txn| txn.env.fact(Fact::FrontendName)), ..GATEWAY },
-    FetchRow { names: &["fe_id"], draw: Draw::One(|_, txn| txn.env.fact(Fact::FrontendNumber)), ..COUNT },
-    FetchRow { names: &["fe_defbe"], draw: Draw::One(|_, txn| txn.env.fact(Fact::DefaultBackend)), ..GATEWAY },
-    FetchRow { names: &["be_name"], draw: Draw::One(|_, txn| txn.env.fact(Fact::BackendName)), ..BACKEND },
-    FetchRow { names: &["be_id"], draw: Draw::One(|_, txn| txn.env.fact(Fact::BackendNumber)), ..BACKEND_NUMBER },
+    FetchRow { names: &["fe_name"], draw: Draw::Fact(Fact::FrontendName), ..GATEWAY },
+    FetchRow { names: &["fe_id"], draw: Draw::Fact(Fact::FrontendNumber), ..COUNT },
+    FetchRow { names: &["fe_defbe"], draw: Draw::Fact(Fact::DefaultBackend), ..GATEWAY },
+    FetchRow { names: &["be_name"], draw: Draw::Fact(Fact::BackendName), ..BACKEND },
+    FetchRow { names: &["be_id"], draw: Draw::Fact(Fact::BackendNumber), ..BACKEND_NUMBER },
     FetchRow {
         names: &["fe_conn"],
         draw: Draw::One(|args, txn| txn.env.fact(Fact::FrontendConnections(args.proxy(0)?))),
@@ -49,37 +49,32 @@ pub(super) const ROWS: &[FetchRow] = &[
         draw: Draw::One(|args, txn| txn.env.fact(Fact::BackendSessionRate(args.proxy(0)?))),
         ..OF_BACKEND
     },
-    FetchRow { names: &["act_conn"], draw: Draw::One(|_, txn| txn.env.fact(Fact::Connections)), ..COUNT },
+    FetchRow { names: &["act_conn"], draw: Draw::Fact(Fact::Connections), ..COUNT },
     FetchRow {
         names: &["fe_client_timeout", "cur_client_timeout"],
-        draw: Draw::One(|_, txn| txn.env.fact(Fact::Timeout(Timeout::Client))),
+        draw: Draw::Fact(Fact::Timeout(Timeout::Client)),
         ..COUNT
     },
     FetchRow {
         names: &["be_connect_timeout", "cur_connect_timeout"],
-        draw: Draw::One(|_, txn| txn.env.fact(Fact::Timeout(Timeout::Connect))),
+        draw: Draw::Fact(Fact::Timeout(Timeout::Connect)),
         ..BACKEND_NUMBER
     },
     FetchRow {
         names: &["be_server_timeout", "cur_server_timeout"],
-        draw: Draw::One(|_, txn| txn.env.fact(Fact::Timeout(Timeout::Server))),
+        draw: Draw::Fact(Fact::Timeout(Timeout::Server)),
         ..BACKEND_NUMBER
     },
     FetchRow {
         names: &["be_tunnel_timeout", "cur_tunnel_timeout"],
-        draw: Draw::One(|_, txn| txn.env.fact(Fact::Timeout(Timeout::Tunnel))),
+        draw: Draw::Fact(Fact::Timeout(Timeout::Tunnel)),
         ..BACKEND_NUMBER
     },
-    FetchRow { names: &["hostname"], draw: Draw::One(|_, txn| txn.env.fact(Fact::Hostname)), ..GATEWAY },
-    FetchRow { names: &["pid"], draw: Draw::One(|_, txn| txn.env.fact(Fact::Process)), ..COUNT },
-    FetchRow { names: &["thread"], draw: Draw::One(|_, txn| txn.env.fact(Fact::Thread)), ..COUNT },
-    FetchRow { names: &["uptime"], draw: Draw::One(|_, txn| txn.env.fact(Fact::Uptime)), ..COUNT },
-    FetchRow {
-        names: &["stopping"],
-        output: Type::Bool,
-        draw: Draw::One(|_, txn| txn.env.fact(Fact::Stopping)),
-        ..GATEWAY
-    },
+    FetchRow { names: &["hostname"], draw: Draw::Fact(Fact::Hostname), ..GATEWAY },
+    FetchRow { names: &["pid"], draw: Draw::Fact(Fact::Process), ..COUNT },
+    FetchRow { names: &["thread"], draw: Draw::Fact(Fact::Thread), ..COUNT },
+    FetchRow { names: &["uptime"], draw: Draw::Fact(Fact::Uptime), ..COUNT },
+    FetchRow { names: &["stopping"], output: Type::Bool, draw: Draw::Fact(Fact::Stopping), ..GATEWAY },
     FetchRow {
         names: &["date"],
         args: &[ArgSpec::may(ArgKind::Int), ArgSpec::may(UNIT)],
@@ -120,22 +115,12 @@ pub(super) const ROWS: &[FetchRow] = &[
         names: &["res.cache_hit"],
         output: Type::Bool,
         source: Source::Delivery,
-        draw: Draw::One(|_, txn| txn.env.fact(Fact::CacheHit)),
+        draw: Draw::Fact(Fact::CacheHit),
         ..GATEWAY
     },
     // nuster has it at any time; before there is a response, nothing is a hit.
-    FetchRow {
-        names: &["nuster.cache.hit"],
-        output: Type::Bool,
-        draw: Draw::One(|_, txn| txn.env.fact(Fact::CacheHit)),
-        ..GATEWAY
-    },
-    FetchRow {
-        names: &["res.cache_name"],
-        source: Source::Delivery,
-        draw: Draw::One(|_, txn| txn.env.fact(Fact::CacheName)),
-        ..GATEWAY
-    },
+    FetchRow { names: &["nuster.cache.hit"], output: Type::Bool, draw: Draw::Fact(Fact::CacheHit), ..GATEWAY },
+    FetchRow { names: &["res.cache_name"], source: Source::Delivery, draw: Draw::Fact(Fact::CacheName), ..GATEWAY },
 ];
 
 fn signed(value: u64) -> i64 {

@@ -19,6 +19,7 @@ use std::fmt;
 
 use super::{
     args::{ArgSpec, Args},
+    fact::Fact,
     matcher::Method,
     phase::Source,
     sample::{Sample, Type},
@@ -56,6 +57,8 @@ pub enum Draw {
     One(Take),
     /// It may have several; ACLs try them all.
     Many(Take, Each),
+    /// It is something that the running gateway knows.
+    Fact(Fact),
 }
 
 impl FetchRow {
@@ -68,14 +71,15 @@ impl FetchRow {
     pub fn take<'s>(&self, args: &'s Args, txn: &'s Txn<'_>) -> Option<Sample<'s>> {
         match self.draw {
             Draw::One(take) | Draw::Many(take, _) => take(args, txn),
+            Draw::Fact(fact) => txn.env.fact(fact),
         }
     }
 
     /// Whether `test` is true for any of the values.
     pub fn any<'s>(&self, args: &'s Args, txn: &'s Txn<'_>, test: &mut dyn FnMut(Sample<'s>) -> bool) -> bool {
         match self.draw {
-            Draw::One(take) => take(args, txn).is_some_and(test),
             Draw::Many(_, each) => each(args, txn, test),
+            Draw::One(_) | Draw::Fact(_) => self.take(args, txn).is_some_and(test),
         }
     }
 }
