@@ -25,7 +25,7 @@ codes! {
     EMPTY_WORD = "E0106";
     /// A backslash at the end of a line: lines cannot be continued.
     CONTINUATION = "E0107";
-    /// A conditional block (`.if` and its kin).
+    /// The lines of a conditional block (`.if` and its kin) do not fit together.
     CONDITIONAL = "E0108";
     /// A file is too large.
     TOO_LARGE = "E0109";
@@ -35,6 +35,14 @@ codes! {
     LOOKALIKE = "W0111";
     /// A variable outside double quotes stays as it is written.
     UNQUOTED_VARIABLE = "W0112";
+    /// A condition behind `.if` or `.elif` cannot be read.
+    BAD_CONDITION = "E0113";
+    /// The file says itself that it must not be loaded (`.alert`).
+    ALERT = "E0114";
+    /// A warning that the file gives itself (`.warning`).
+    OWN_WARNING = "W0115";
+    /// A note that the file gives itself (`.notice`).
+    OWN_NOTE = "N0116";
 
     /// A line stands before the first section of its file.
     NO_SECTION = "E0201";

@@ -1,12 +1,15 @@
 //! From text to a checked configuration: words, lines, sections, names, types, phases.
 //! Loading never fails and never panics: it returns what could be made of the text and what is wrong with it.
 //!
-//! `words` and `parse` know shapes only; `keyword` knows every word by name and what becomes of it;
+//! `words`, `block` and `parse` know shapes only; `keyword` knows every word by name and what becomes of it;
 //! `section` reads one kind of line a file; `resolve` compiles rules; `render` shows findings.
 
 pub mod ast;
+mod block;
 pub mod code;
+mod condition;
 pub mod diag;
+mod environment;
 mod keyword;
 mod parse;
 pub mod reference;
@@ -82,12 +85,13 @@ pub struct Loaded {
 pub fn load(files: Vec<(String, Vec<u8>)>, outside: &dyn Outside, lenient: bool) -> Loaded {
     let mut sources = source::Sources::default();
     let ids: Vec<_> = files.into_iter().map(|(name, text)| sources.add(name, text)).collect();
+    let mut environment = environment::Environment::new(outside, sources.names());
     let mut diagnostics = Vec::new();
     let mut sections = Vec::new();
     for id in ids {
-        sections.append(&mut parse::sections(&sources, id, outside, &mut diagnostics));
+        sections.append(&mut parse::sections(&sources, id, &mut environment, &mut diagnostics));
     }
-    let (config, diagnostics) = section::read(&sections, &sources, outside, lenient, diagnostics);
+    let (config, diagnostics) = section::read(&sections, &sources, &environment, lenient, diagnostics);
     let diagnostics = in_order(diagnostics);
     let fine = diagnostics.iter().all(|found| found.severity < diag::Severity::Error);
     Loaded { config: fine.then_some(config), diagnostics, sources }

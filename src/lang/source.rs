@@ -100,6 +100,13 @@ impl Sources {
         Place { file: self.name(span.file).to_owned(), line: self.line(span) }
     }
 
+    /// The last line of a file that says something, without its end; the empty piece at the start when there is none.
+    pub(super) fn end(&self, file: FileId) -> Span {
+        let last = self.text(file).iter().rposition(|byte| !byte.is_ascii_whitespace());
+        let at = last.map_or(0, offset);
+        self.line_span(Span { file, start: at, end: at })
+    }
+
     fn source(&self, file: FileId) -> Option<&Source> {
         self.files.get(file.0 as usize)
     }

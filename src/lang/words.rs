@@ -7,7 +7,7 @@ use super::{
     Outside,
     ast::Word,
     code,
-    diag::Diagnostic,
+    diag::{Diagnostic, Severity},
     source::{FileId, Span, offset},
 };
 use shape::{Rule, Shapes};
@@ -59,13 +59,33 @@ pub(super) struct Surroundings<'a> {
     pub(super) section: &'a str,
 }
 
-/// The words of a line; `None` when it has an error, which is reported then.
-pub(super) fn words(shape: Shape<'_>, around: &Surroundings<'_>, found: &mut Vec<Diagnostic>) -> Option<Vec<Word>> {
-    let before = found.len();
-    let mut words = Vec::new();
+/// A line taken apart.
+pub(super) struct Split {
+    /// Its words; one with an error in it is as far as it could be read. Empty ones are there too.
+    pub(super) words: Vec<Word>,
+    /// What is wrong with them, and what looks so.
+    pub(super) found: Vec<Diagnostic>,
+}
+
+impl Split {
+    /// Keeps what is wrong whatever becomes of the line: HAProxy splits the lines of blocks that do not count, too.
+    pub(super) fn only_unreadable(&mut self) {
+        let unreadable = [code::OPEN_QUOTE, code::BAD_HEX, code::BAD_VARIABLE, code::NUL];
+        self.found.retain(|found| unreadable.contains(&found.code));
+    }
+
+    /// Whether there is an error among the findings.
+    pub(super) fn is_broken(&self) -> bool {
+        self.found.iter().any(|found| found.severity == Severity::Error)
+    }
+}
+
+/// The words of a line.
+pub(super) fn words(shape: Shape<'_>, around: &Surroundings<'_>) -> Split {
+    let (mut words, mut found) = (Vec::new(), Vec::new());
     for pair in shape.into_inner() {
         match pair.as_rule() {
-            Rule::word => Reader::new(&pair, around).read(pair, &mut words, found),
+            Rule::word => Reader::new(&pair, around).read(pair, &mut words, &mut found),
             Rule::stray if pair.as_str().trim().is_empty() => {}
             Rule::stray => {
                 let message = "a carriage return in the middle of a line: HAProxy would drop what follows it";
@@ -80,8 +100,7 @@ pub(super) fn words(shape: Shape<'_>, around: &Surroundings<'_>, found: &mut Vec
                 .help("write the whole statement on one line; for a backslash itself write `\\\\`"),
         );
     }
-    let broken = found.iter().skip(before).any(|found| found.severity == super::diag::Severity::Error);
-    (!broken).then_some(words)
+    Split { words, found }
 }
 
 /// One word being read.
@@ -110,6 +129,7 @@ impl<'a> Reader<'a> {
         if self.text.is_empty() && found.len() == before {
             if !self.cut {
                 found.push(empty(self.whole, unset));
+                words.push(Word { text: Vec::new(), span: self.whole, origins: vec![self.whole.end] });
             }
             return;
         }
@@ -299,14 +319,16 @@ mod tests {
     fn split(text: &[u8]) -> (Vec<Vec<String>>, Vec<&'static str>) {
         let desk = Desk::new().with_var("A", "x y").with_var("EMPTY", "");
         let readable = readable(text);
-        let mut found = Vec::new();
+        let mut found: Vec<Diagnostic> = Vec::new();
         let mut out = Vec::new();
         for shape in lines(&readable).unwrap() {
             let around =
                 Surroundings { outside: &desk, file: FileId(0), text, name: "f.cfg", line: 7, section: "global" };
-            if let Some(words) = words(shape, &around, &mut found) {
-                out.push(words.iter().map(|word| word.text.escape_ascii().to_string()).collect());
+            let mut split = words(shape, &around);
+            if !split.is_broken() {
+                out.push(split.words.iter().map(|word| word.text.escape_ascii().to_string()).collect());
             }
+            found.append(&mut split.found);
         }
         (out, found.iter().map(|found| found.code).collect())
     }
@@ -373,7 +395,7 @@ mod tests {
         let desk = Desk::new();
         let around = Surroundings { outside: &desk, file: FileId(0), text, name: "", line: 1, section: "" };
         let shape = lines(&readable).unwrap().next().unwrap();
-        let words = words(shape, &around, &mut Vec::new()).unwrap();
+        let words = words(shape, &around).words;
         assert_eq!(words[0].text, b"abAc");
         assert_eq!(words[0].origins, [0, 2, 3, 9, 11]);
         assert_eq!(words[0].part(3..4), Span { file: FileId(0), start: 9, end: 10 });

@@ -12,7 +12,7 @@ type Global = Status<GlobalHandler>;
 
 const CIPHERS: Global = Accepted("rustls offers TLS 1.2 and 1.3 with suites that are safe today");
 const COMPRESSION: Global = Accepted("responses are not compressed yet");
-const ENVIRONMENT: Global = Refused("the environment is not changed from the file yet; set it before the start");
+const ENVIRONMENT: Global = Honoured(global::environment);
 const EXPOSE: Global = Accepted("no word is hidden here");
 const LOG: Global = Accepted("the access log has one format");
 const LUA: Global = Refused("Lua is not built");

@@ -124,6 +124,6 @@ pub(super) fn named(scope: &mut Scope<'_>, name: &str, span: Span) -> Option<Arc
 }
 
 /// A word that stands in no file: everything about it points at `span`.
-pub(super) fn written(text: &str, span: Span) -> Word {
+pub(in crate::lang) fn written(text: &str, span: Span) -> Word {
     Word { text: text.into(), span, origins: vec![span.start; text.len() + 1] }
 }

@@ -18,9 +18,9 @@ pub(super) struct Call {
 
 /// One argument after quotes and escapes are resolved.
 #[derive(Clone, Debug)]
-pub(super) struct RawArg {
+pub(in crate::lang) struct RawArg {
     /// Its text.
-    pub(super) text: Vec<u8>,
+    pub(in crate::lang) text: Vec<u8>,
     /// Where it stands in the word, quotes included.
     pub(super) at: Range<usize>,
 }
@@ -60,6 +60,13 @@ pub(super) fn one(word: &Word) -> Result<Call, Diagnostic> {
         None => Ok(call),
         Some(_) => Err(reader.fault(reader.at..word.text.len(), "nothing may follow the `)`".to_owned())),
     }
+}
+
+/// Reads the arguments behind the `(` at `at`. Returns where they end.
+pub(in crate::lang) fn arguments(word: &Word, at: usize) -> Result<(Vec<RawArg>, usize), Diagnostic> {
+    let mut reader = Reader { word, at, bracketed: false };
+    let args = reader.arguments()?;
+    Ok((args, reader.at))
 }
 
 const QUOTES: &str = "a `)` or `,` inside an argument needs quotes that survive the line: `'regsub(\"(a|b)\",x)'`";

@@ -18,6 +18,9 @@ mod known;
 mod pattern;
 mod vars;
 
+#[cfg(test)]
+pub(super) use self::acls::written;
+pub(super) use self::call::arguments;
 pub use self::{
     acl::acl,
     acls::Acls,

@@ -26,6 +26,9 @@ pub(super) fn line(loader: &mut Loader<'_>, line: &Line) {
     }
 }
 
+/// `setenv` and its kin: done already, as the lines below them are split with it.
+pub(in crate::lang) fn environment(_: &mut Loader<'_>, _: Args<'_>) {}
+
 pub(in crate::lang) fn nbthread(loader: &mut Loader<'_>, args: Args<'_>) {
     if let Some(threads) = loader.only_number(args, 1..=1024) {
         loader.config.global.threads = Some(threads);

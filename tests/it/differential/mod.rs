@@ -3,6 +3,7 @@
 mod converters;
 mod exchange;
 mod fetches;
+mod files;
 
 use std::{
     net::{SocketAddr, TcpListener, TcpStream},
