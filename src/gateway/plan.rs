@@ -114,6 +114,9 @@ impl Plan {
         request.remember_host();
         scratch.arena.reset();
         scratch.vars.clear();
+        if snapshot.keeps_sessions() {
+            client.session();
+        }
         let mut plan = Self {
             frontend,
             backend: None,

@@ -32,6 +32,7 @@ pub struct Snapshot {
     backends: Vec<BackendState>,
     stores: Vec<Arc<Store>>,
     backend_names: HashMap<String, Id<Backend>>,
+    keeps_sessions: bool,
 }
 
 /// What a frontend needs at run time beside its configuration.
@@ -88,7 +89,13 @@ impl Snapshot {
         let stores = config.stores.iter().map(|store| ops.stores().open(&store.name, limits(store))).collect();
         let backend_names =
             config.backends.iter().enumerate().map(|(at, backend)| (backend.name.clone(), Id::new(at))).collect();
-        Ok(Self { generation, process, frontends, backends, stores, backend_names, config })
+        let keeps_sessions = keeps_sessions(&config);
+        Ok(Self { generation, process, frontends, backends, stores, backend_names, keeps_sessions, config })
+    }
+
+    /// Whether any rule keeps something for the connection of a client.
+    pub const fn keeps_sessions(&self) -> bool {
+        self.keeps_sessions
     }
 
     /// A frontend as configured.
@@ -163,6 +170,16 @@ impl FrontendState {
 fn acceptors(frontend: &Frontend) -> Result<Vec<Option<TlsAcceptor>>, String> {
     let load = |bind: &Bind| bind.tls.as_ref().map(|tls| TlsAcceptor::load(tls, &bind.place)).transpose();
     frontend.binds.iter().map(load).collect()
+}
+
+fn keeps_sessions(config: &Config) -> bool {
+    let of_frontend = |frontend: &Frontend| {
+        [&frontend.request, &frontend.response, &frontend.after_response].into_iter().any(RuleSet::keeps_session)
+    };
+    let of_backend = |backend: &Backend| {
+        [&backend.request, &backend.response, &backend.after_response].into_iter().any(RuleSet::keeps_session)
+    };
+    config.frontends.iter().any(of_frontend) || config.backends.iter().any(of_backend)
 }
 
 fn read_only_response(sets: [&RuleSet; 2]) -> bool {

@@ -64,7 +64,7 @@ impl Expr {
     }
 
     /// The variables that it reads or sets.
-    fn vars(&self) -> impl Iterator<Item = VarId> {
+    pub fn vars(&self) -> impl Iterator<Item = VarId> {
         std::iter::once(&self.args).chain(self.steps.iter().map(|step| &step.args)).flat_map(Args::vars)
     }
 

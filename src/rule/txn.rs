@@ -1,10 +1,13 @@
 //! One exchange as rules see it.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::{
+    net::SocketAddr,
+    sync::{Arc, OnceLock},
+};
 
 use bumpalo::Bump;
 
-use super::{fact::Fact, notes::Notes, sample::Sample, vars::Vars};
+use super::{fact::Fact, notes::Notes, sample::Sample, session::Session, vars::Vars};
 use crate::{
     message::{Request, Response},
     time::Timestamp,
@@ -23,6 +26,21 @@ pub struct Client {
     pub accepted: Timestamp,
     /// The TLS session; `None` in clear.
     pub tls: Option<Tls>,
+    /// What rules keep for the connection; empty until one of them asks.
+    pub session: OnceLock<Arc<Session>>,
+}
+
+impl Client {
+    /// What rules keep for the connection, made when there is none. A copy of the client shares it only if it was
+    /// there before, so it is made before requests are decided wherever a rule of the configuration will ask.
+    pub fn session(&self) -> &Arc<Session> {
+        self.session.get_or_init(Arc::default)
+    }
+
+    /// As [`Client::session`]; `None` when nobody has asked yet.
+    pub fn known_session(&self) -> Option<&Arc<Session>> {
+        self.session.get()
+    }
 }
 
 /// How a bind is called.

@@ -20,7 +20,7 @@ use super::{
     notes::RulePlace,
     phase::{Source, Stage},
     txn::Txn,
-    vars::VarId,
+    vars::{VarId, VarScope},
 };
 use crate::message::Response;
 
@@ -132,6 +132,11 @@ impl RuleSet {
             .all(|rule| rule.action.edits_only_fields() && rule.exprs().all(|expr| expr.source().of_response_alone()))
     }
 
+    /// Whether a rule keeps something for the connection, in its [`super::Session`].
+    pub fn keeps_session(&self) -> bool {
+        self.rules.iter().any(Rule::keeps_session)
+    }
+
     /// The latest stage any rule needs.
     pub fn stage(&self) -> Stage {
         self.rules.iter().flat_map(Rule::exprs).map(Expr::stage).max().unwrap_or(Stage::Connection)
@@ -162,6 +167,13 @@ impl Rule {
     /// Every expression that its condition and its action read.
     pub fn exprs(&self) -> impl Iterator<Item = &Expr> {
         self.cond.iter().flat_map(Cond::exprs).chain(self.action.exprs())
+    }
+
+    /// Whether it keeps something for the connection.
+    fn keeps_session(&self) -> bool {
+        let of_connection = |id: VarId| id.scope == VarScope::Sess;
+        matches!(self.action, Action::SetVar(id, _) | Action::SetVarFormat(id, _) if of_connection(id))
+            || self.exprs().flat_map(Expr::vars).any(of_connection)
     }
 
     /// Where what it reads comes from.
