@@ -2,6 +2,7 @@
 //! Defaults are applied, names are indices, nothing here can be wrong any more.
 
 use std::{
+    borrow::Cow,
     fmt,
     hash::{Hash, Hasher},
     marker::PhantomData,
@@ -12,7 +13,7 @@ use std::{
 
 use crate::{
     policy::{key::HostRule, terms::Terms},
-    rule::{BindName, Cond, Expr, Format, RuleSet},
+    rule::{BindName, Cond, Expr, Format, RulePlace, RuleSet},
 };
 
 /// The place of a `T` in its table of a [`Config`].
@@ -246,6 +247,8 @@ pub struct Switch {
     pub cond: Option<Cond>,
     /// Where it leads.
     pub target: SwitchTarget,
+    /// Where the line stands.
+    pub place: RulePlace,
 }
 
 /// Where a `use_backend` leads.
@@ -362,7 +365,7 @@ pub struct CacheRule {
     /// A hash of what the key is made of: rules with the same one make the same key of a request.
     pub key_print: u64,
     /// Where the line stands.
-    pub place: Place,
+    pub place: RulePlace,
 }
 
 /// One component of a cache key.
@@ -386,6 +389,23 @@ pub enum KeyPart {
     Uri,
     /// Any sample: `hdr(N)`, `cookie(N)`, `sni`, `src`, `str(…)`, `%[…]`.
     Sample(Expr),
+}
+
+impl KeyPart {
+    /// How rules call it.
+    pub fn word(&self) -> Cow<'_, str> {
+        Cow::Borrowed(match self {
+            Self::Method => "method",
+            Self::Scheme => "scheme",
+            Self::Host(_) => "host",
+            Self::Port => "port",
+            Self::Path => "path",
+            Self::Query => "query",
+            Self::Delimiter => "delimiter",
+            Self::Uri => "uri",
+            Self::Sample(expr) => return String::from_utf8_lossy(expr.text()),
+        })
+    }
 }
 
 /// What a fill does when every reader has left.

@@ -10,7 +10,7 @@ use super::io_reason;
 use crate::{
     config::Config,
     gateway::{self, file},
-    lang::{self, Outside},
+    lang::{self, Outside, source::Sources},
 };
 
 /// Which rule files make the configuration.
@@ -30,6 +30,8 @@ pub(super) struct Checked {
     pub(super) config: Config,
     /// Warnings and notes, as they are shown; often empty.
     pub(super) remarks: String,
+    /// The texts that it was made of.
+    pub(super) sources: Sources,
 }
 
 /// Loads the configuration that `files` make.
@@ -37,8 +39,16 @@ pub(super) struct Checked {
 /// # Errors
 /// Everything that is wrong with it, as it is shown.
 pub(super) fn load(files: &Files) -> Result<Checked, String> {
-    let texts = gather(&files.files).map_err(|why| format!("tidegate: {why}"))?;
-    load_texts(texts, &System, files.lenient)
+    load_with(&files.files, &System, files.lenient)
+}
+
+/// As [`load`], with something else of the outside.
+///
+/// # Errors
+/// Everything that is wrong with it, as it is shown.
+pub(super) fn load_with(files: &[PathBuf], outside: &dyn Outside, lenient: bool) -> Result<Checked, String> {
+    let texts = gather(files).map_err(|why| format!("tidegate: {why}"))?;
+    load_texts(texts, outside, lenient)
 }
 
 /// Loads the configuration that `texts` (names and contents) make.
@@ -53,7 +63,7 @@ pub(super) fn load_texts(
     let loaded = lang::load(texts, outside, lenient);
     let shown = lang::render(&loaded, std::io::IsTerminal::is_terminal(&std::io::stderr()));
     match loaded.config {
-        Some(config) => Ok(Checked { config, remarks: shown }),
+        Some(config) => Ok(Checked { config, remarks: shown, sources: loaded.sources }),
         None => Err(shown),
     }
 }

@@ -5,11 +5,14 @@ mod bench;
 mod check;
 mod client;
 mod demo;
+mod explain;
 mod load;
 mod purge;
+mod question;
 mod reload;
 mod run;
 mod stats;
+mod test;
 
 use std::{fmt::Display, io, path::Path, process::ExitCode};
 
@@ -42,6 +45,10 @@ enum Command {
     Run(run::Args),
     /// Check rule files and say what is wrong with them, without running (also: tidegate -c -f FILE)
     Check(Files),
+    /// Say what rule files would do with a request, and why, without running
+    Explain(explain::Args),
+    /// Run tests of rule files: requests in, decisions out
+    Test(test::Args),
     /// Run the gateway before a small site of its own and print what to try
     Demo(demo::Args),
     /// Remove stored responses from a running gateway
@@ -99,6 +106,8 @@ fn dispatch(cli: Cli) -> Result<(), Exit> {
     match cli.command {
         Some(Command::Run(args)) => run::run(args),
         Some(Command::Check(files)) => check::check(&files),
+        Some(Command::Explain(args)) => explain::explain(&args),
+        Some(Command::Test(args)) => test::test(&args),
         Some(Command::Demo(args)) => demo::demo(&args),
         Some(Command::Purge(args)) => purge::purge(&args),
         Some(Command::Reload(args)) => reload::reload(&args),

@@ -28,7 +28,7 @@ use crate::{
         validator::{freshen, make_conditional, selects},
         variant::Vary,
     },
-    rule::Client,
+    rule::{Client, Tri},
     time::Timestamp,
 };
 
@@ -110,8 +110,12 @@ impl Origin {
         let Self { snapshot, plan, candidates, client, request, .. } = self;
         plan.with_response(snapshot, client, request, response, arena, |txn| {
             candidates.iter().copied().find(|&id| {
-                let rule = snapshot.cache_rule(id);
-                rule.is_some_and(|rule| rule.cond.as_ref().is_none_or(|cond| cond.holds(txn)))
+                let Some(rule) = snapshot.cache_rule(id) else { return false };
+                let holds = rule.cond.as_ref().is_none_or(|cond| cond.holds(txn));
+                if let Some(trace) = &txn.notes.trace {
+                    trace.tried(Some(rule.place), if holds { Tri::True } else { Tri::False });
+                }
+                holds
             })
         })
     }

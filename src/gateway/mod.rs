@@ -4,6 +4,7 @@ pub mod clock;
 pub mod counted;
 pub mod deliver;
 pub mod exchange;
+pub mod explain;
 pub mod fault;
 pub mod fetch;
 pub mod file;

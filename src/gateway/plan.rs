@@ -10,7 +10,7 @@ use crate::{
     config::{Backend, CacheRule, Frontend, Id, Switch, SwitchTarget},
     message::{Framing, Request},
     metrics::Outcome,
-    rule::{Answer, Client, Notes, RuleSet, Tri, Txn, Vars, Verdict},
+    rule::{Answer, Client, Notes, RuleSet, Trace, Tri, Txn, Vars, Verdict},
     time::Timestamp,
 };
 
@@ -99,6 +99,8 @@ pub struct Scratch {
     pub key: Vec<u8>,
     /// The variant key.
     pub variant: Vec<u8>,
+    /// Who asks why the requests are decided as they are; `None`: nobody.
+    pub trace: Option<Arc<Trace>>,
 }
 
 impl Plan {
@@ -123,7 +125,7 @@ impl Plan {
             now: clock.0,
             started: clock.1,
             vars: std::mem::take(&mut scratch.vars),
-            notes: Notes::default(),
+            notes: Notes { trace: scratch.trace.clone(), ..Notes::default() },
             hit: None,
             route: Route::Pass(Bypass::NoRule),
         };
@@ -188,7 +190,13 @@ impl Plan {
             return frontend.default_backend;
         }
         self.with_txn(snapshot, client, request, arena, |txn| {
-            let holds = |switch: &&Switch| switch.cond.as_ref().is_none_or(|cond| cond.holds(txn));
+            let holds = |switch: &&Switch| {
+                let holds = switch.cond.as_ref().is_none_or(|cond| cond.holds(txn));
+                if let Some(trace) = &txn.notes.trace {
+                    trace.tried(Some(switch.place), if holds { Tri::True } else { Tri::False });
+                }
+                holds
+            };
             // The first that holds decides: a name that no backend has leads to the default one, as in HAProxy.
             match &frontend.switches.iter().find(holds)?.target {
                 SwitchTarget::Backend(id) => Some(*id),
@@ -214,7 +222,11 @@ impl Plan {
         self.with_txn(snapshot, client, request, arena, |txn| {
             for &id in rules.into_iter().flatten() {
                 let Some(rule) = snapshot.cache_rule(id) else { continue };
-                match rule.cond.as_ref().map_or(Tri::True, |cond| cond.so_far(txn)) {
+                let outcome = rule.cond.as_ref().map_or(Tri::True, |cond| cond.so_far(txn));
+                if let Some(trace) = &txn.notes.trace {
+                    trace.tried(Some(rule.place), outcome);
+                }
+                match outcome {
                     Tri::False => {}
                     Tri::Unknown => candidates.push(id),
                     Tri::True => {

@@ -1,6 +1,6 @@
 //! The texts of a configuration and places in them.
 
-use crate::config::Place;
+use crate::{config::Place, rule::RulePlace};
 
 /// A file of the configuration, by number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -105,6 +105,19 @@ impl Sources {
         let last = self.text(file).iter().rposition(|byte| !byte.is_ascii_whitespace());
         let at = last.map_or(0, offset);
         self.line_span(Span { file, start: at, end: at })
+    }
+
+    /// Where a rule stands.
+    pub fn rule_place(&self, span: Span) -> RulePlace {
+        RulePlace { file: span.file.0, line: self.line(span) }
+    }
+
+    /// The line at a place, without the blanks around it; empty when there is none.
+    pub fn line_at(&self, place: RulePlace) -> &[u8] {
+        let file = FileId(place.file);
+        let start = self.source(file).and_then(|source| source.lines.get(place.line.saturating_sub(1) as usize));
+        let Some(&start) = start else { return b"" };
+        self.slice(self.line_span(Span { file, start, end: start })).trim_ascii()
     }
 
     fn source(&self, file: FileId) -> Option<&Source> {

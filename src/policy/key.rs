@@ -41,6 +41,20 @@ pub(super) fn close(start: usize, out: &mut [u8]) {
     }
 }
 
+/// The components of a key, in order; `None`: one that is absent.
+pub fn components(mut key: &[u8]) -> impl Iterator<Item = Option<&[u8]>> {
+    std::iter::from_fn(move || {
+        let (prefix, rest) = key.split_first_chunk::<4>()?;
+        let len = match u32::from_le_bytes(*prefix) {
+            ABSENT => None,
+            len => Some(usize::try_from(len).unwrap_or(rest.len())),
+        };
+        let (value, rest) = rest.split_at_checked(len.unwrap_or(0)).unwrap_or((rest, b""));
+        key = rest;
+        Some(len.map(|_| value))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -58,6 +72,8 @@ mod tests {
 
     #[test]
     fn components_never_run_into_each_other() {
+        let parts = [Some("a"), None, Some(""), Some("bc")];
+        assert!(components(&key(&parts)).eq(parts.map(|part| part.map(str::as_bytes))));
         let pieces = ["", "a", "b", "ab", "a\0", "\0", "|", "\u{1}\0\0\0a"];
         let mut seen = std::collections::HashSet::new();
         for first in pieces.map(Some).into_iter().chain([None]) {

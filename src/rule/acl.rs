@@ -2,10 +2,13 @@
 
 use std::sync::Arc;
 
+use serde::Serialize;
+
 use super::{
     expr::Expr,
     matcher::Matcher,
     phase::{Source, Stage},
+    trace::Trace,
     txn::Txn,
 };
 
@@ -29,7 +32,24 @@ pub struct AclTest {
 impl AclTest {
     /// Whether any value of the expression passes. A sample that is not there does not.
     pub fn holds(&self, txn: &Txn<'_>) -> bool {
-        self.expr.any(txn, |sample| self.matcher.matches(sample, txn.arena))
+        match &txn.notes.trace {
+            None => self.expr.any(txn, |sample| self.matcher.matches(sample, txn.arena)),
+            Some(trace) => self.holds_traced(txn, trace),
+        }
+    }
+
+    #[cold]
+    fn holds_traced(&self, txn: &Txn<'_>, trace: &Trace) -> bool {
+        let mut asked = false;
+        let holds = self.expr.any(txn, |sample| {
+            asked = true;
+            trace.asked(self, Some(sample), txn.arena);
+            self.matcher.matches(sample, txn.arena)
+        });
+        if !asked {
+            trace.asked(self, None, txn.arena);
+        }
+        holds
     }
 }
 
@@ -67,11 +87,23 @@ impl Acl {
 
     /// Whether one of its lines holds.
     pub fn holds(&self, txn: &Txn<'_>) -> bool {
-        self.tests.iter().any(|test| test.holds(txn))
+        let holds = self.tests.iter().any(|test| test.holds(txn));
+        if let Some(trace) = &txn.notes.trace {
+            trace.tested(self, if holds { Tri::True } else { Tri::False });
+        }
+        holds
     }
 
     /// As far as it is decided (see [`Cond::so_far`]).
     pub fn so_far(&self, txn: &Txn<'_>) -> Tri {
+        let outcome = self.lines_so_far(txn);
+        if let Some(trace) = &txn.notes.trace {
+            trace.tested(self, outcome);
+        }
+        outcome
+    }
+
+    fn lines_so_far(&self, txn: &Txn<'_>) -> Tri {
         let decided = |test: &AclTest| txn.response.is_some() || test.expr.stage() < Stage::Response;
         let mut outcome = Tri::False;
         for test in &self.tests {
@@ -109,7 +141,8 @@ pub struct Term {
 }
 
 /// A truth value when part of the exchange has not happened yet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Tri {
     /// False whatever comes.
     False,

@@ -24,6 +24,7 @@ pub mod phase;
 pub mod sample;
 pub mod session;
 pub mod template;
+pub mod trace;
 pub mod txn;
 pub mod vars;
 
@@ -38,5 +39,6 @@ pub use notes::{Notes, RulePlace};
 pub use phase::{Phase, Source, Stage};
 pub use sample::{Sample, Type};
 pub use session::Session;
+pub use trace::Trace;
 pub use txn::{BindName, Client, Env, Tls, Txn};
 pub use vars::{VarId, VarScope, Vars};

@@ -1,5 +1,9 @@
 //! What rules note of one exchange beside variables.
 
+use std::sync::Arc;
+
+use super::trace::Trace;
+
 /// Notes of one exchange; they travel with it. Empty ones hold no memory.
 #[derive(Clone, Debug, Default)]
 pub struct Notes {
@@ -7,10 +11,12 @@ pub struct Notes {
     pub last_rule: Option<RulePlace>,
     /// The status that the server gave (`server_status`), before response rules; `None` when it gave none.
     pub server_status: Option<u16>,
+    /// Who asked why rules decide as they do; `None`: nobody.
+    pub trace: Option<Arc<Trace>>,
 }
 
 /// Where a rule stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RulePlace {
     /// The file's number among those of the configuration, from 0.
     pub file: u32,

@@ -22,6 +22,7 @@ mod counters;
 mod demo;
 mod differential;
 mod errors;
+mod explain;
 mod facts;
 mod fill;
 mod freshness;

@@ -75,7 +75,10 @@ pub(in crate::lang) fn use_backend(loader: &mut Loader<'_>, draft: &mut Draft, a
         order(loader, draft, &args, cond_words.is_empty());
     }
     if let (Some(cond), Some(target)) = (cond, target) {
-        draft.targets.switches.push((Switch { cond, target }, name.span));
+        draft
+            .targets
+            .switches
+            .push((Switch { cond, target, place: loader.sources.rule_place(args.line.span) }, name.span));
     }
 }
 

@@ -9,7 +9,7 @@ use crate::{
         source::Span,
     },
     policy::terms::Ttl,
-    rule::{Phase, Rule, RulePlace},
+    rule::{Phase, Rule},
 };
 
 /// `acl NAME …`.
@@ -72,8 +72,7 @@ fn rule(loader: &mut Loader<'_>, draft: &mut Draft, phase: Phase, args: &Args<'_
 }
 
 fn placed(loader: &Loader<'_>, rule: Rule, args: &Args<'_>) -> Rule {
-    let span = args.line.span;
-    Rule { place: Some(RulePlace { file: span.file.0, line: loader.sources.line(span) }), ..rule }
+    Rule { place: Some(loader.sources.rule_place(args.line.span)), ..rule }
 }
 
 /// A plain `redirect`: it runs behind every `http-request` rule of its proxy.
@@ -132,7 +131,7 @@ pub(in crate::lang) fn nuster_rule(loader: &mut Loader<'_>, draft: &mut Draft, a
 
 fn caching(loader: &mut Loader<'_>, draft: &mut Draft, dialect: Dialect, args: &Args<'_>) {
     let Some(name) = loader.need(&mut args.clone(), "a name") else { return };
-    let place = loader.sources.place(args.line.span);
+    let place = loader.sources.rule_place(args.line.span);
     let scope = &mut loader.scope(draft);
     let Some(made) = resolve::cache_rule(scope, dialect, args.rest(), args.line, place) else { return };
     if draft.kind == Kind::Defaults {

@@ -14,11 +14,12 @@ use self::{
     target::PathReplace,
 };
 use super::{
-    acl::Cond,
+    acl::{Cond, Tri},
     expr::Expr,
     format::Format,
     notes::RulePlace,
     phase::{Source, Stage},
+    trace::Before,
     txn::Txn,
     vars::{VarId, VarScope},
 };
@@ -149,9 +150,16 @@ impl RuleSet {
         while let Some(rule) = self.rules.get(next) {
             next += 1;
             if rule.cond.as_ref().is_some_and(|cond| !cond.holds(txn)) {
+                if let Some(trace) = &txn.notes.trace {
+                    trace.tried(rule.place, Tri::False);
+                }
                 continue;
             }
-            match rule.action.apply(txn) {
+            let flow = match txn.notes.trace {
+                None => rule.action.apply(txn),
+                Some(_) => rule.apply_traced(txn),
+            };
+            match flow {
                 Flow::Next => {}
                 Flow::End(verdict) => {
                     txn.notes.last_rule = rule.place;
@@ -164,6 +172,18 @@ impl RuleSet {
 }
 
 impl Rule {
+    #[cold]
+    fn apply_traced(&self, txn: &mut Txn<'_>) -> Flow {
+        let before = Before::of(txn);
+        let flow = self.action.apply(txn);
+        let verdict = match &flow {
+            Flow::Next => None,
+            Flow::End(verdict) => Some(verdict),
+        };
+        before.compare(txn, self.place, self.action.variable(), verdict);
+        flow
+    }
+
     /// Every expression that its condition and its action read.
     pub fn exprs(&self) -> impl Iterator<Item = &Expr> {
         self.cond.iter().flat_map(Cond::exprs).chain(self.action.exprs())
@@ -190,6 +210,14 @@ impl Action {
             _ => None,
         };
         expr.into_iter().chain(self.formats().into_iter().flat_map(Format::exprs))
+    }
+
+    /// The variable that it sets.
+    const fn variable(&self) -> Option<VarId> {
+        match self {
+            Self::SetVar(id, _) | Self::SetVarFormat(id, _) | Self::UnsetVar(id) => Some(*id),
+            _ => None,
+        }
     }
 
     fn formats(&self) -> Vec<&Format> {

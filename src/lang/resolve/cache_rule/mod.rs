@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::{Scope, call::calls, codes, cond, expr, split_cond};
 use crate::{
-    config::{CacheRule, FillMode, Id, KeyPart, Place},
+    config::{CacheRule, FillMode, Id, KeyPart},
     lang::{
         ast::{Line, Word},
         diag::Diagnostic,
@@ -15,7 +15,7 @@ use crate::{
     },
     policy::terms::{Ignore, Statuses, Terms, Ttl},
     rule::{
-        Expr, Fingerprint, Phase,
+        Expr, Fingerprint, Phase, RulePlace,
         args::{Arg, Args},
         fetch,
     },
@@ -63,7 +63,7 @@ pub fn cache_rule(
     dialect: Dialect,
     words: &[Word],
     line: &Line,
-    place: Place,
+    place: RulePlace,
 ) -> Option<CacheRuleDraft> {
     let (head, condition) = split_cond(words);
     let Some((name, params)) = head.split_first() else {
@@ -232,7 +232,7 @@ impl Draft {
         scope: &mut Scope<'_>,
         name: &Word,
         cond: Option<crate::rule::Cond>,
-        place: Place,
+        place: RulePlace,
     ) -> Option<CacheRuleDraft> {
         let nuster = self.dialect == Dialect::Nuster;
         let mut ignore = self.ignore;

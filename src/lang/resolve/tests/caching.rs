@@ -4,18 +4,18 @@ use std::time::Duration;
 
 use super::{Bench, Exchange, line};
 use crate::{
-    config::{CacheRule, FillMode, KeyPart, Place},
+    config::{CacheRule, FillMode, KeyPart},
     lang::{
         diag::Severity,
         resolve::{CacheRuleDraft, Dialect, WAIT_ON, cache_rule, codes},
     },
     policy::terms::{Ignore, Statuses, Terms, Ttl},
-    rule::Tri,
+    rule::{RulePlace, Tri},
 };
 
 fn draft(bench: &mut Bench, dialect: Dialect, text: &str) -> Option<CacheRuleDraft> {
     let line = line(text);
-    cache_rule(&mut bench.scope(), dialect, &line.words, &line, Place::default())
+    cache_rule(&mut bench.scope(), dialect, &line.words, &line, RulePlace::default())
 }
 
 fn made(dialect: Dialect, text: &str) -> CacheRule {

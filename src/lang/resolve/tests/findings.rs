@@ -2,13 +2,12 @@
 
 use super::{Bench, line};
 use crate::{
-    config::Place,
     lang::{
         diag::{Diagnostic, Severity},
         resolve::{Dialect, cache_rule, codes, cond, expr, redirect_line},
         testing::Desk,
     },
-    rule::Phase,
+    rule::{Phase, RulePlace},
 };
 
 /// Reads one line by its first word.
@@ -22,7 +21,7 @@ fn read(bench: &mut Bench, text: &str) {
         "if" | "unless" => drop(cond(scope, &line.words, Phase::Request)),
         "expr" => drop(expr(scope, &rest[0], Phase::Request)),
         "redirect" => drop(redirect_line(scope, rest, &line)),
-        "cache-rule" => drop(cache_rule(scope, Dialect::Tidegate, rest, &line, Place::default())),
+        "cache-rule" => drop(cache_rule(scope, Dialect::Tidegate, rest, &line, RulePlace::default())),
         name => {
             let phase = phases.into_iter().find(|phase| phase.keyword() == name).unwrap();
             drop(crate::lang::resolve::rule(scope, phase, rest, &line));
