@@ -6,6 +6,7 @@ use super::{
     Exit,
     load::{self, Files},
     question::{Answered, Asked},
+    say,
 };
 use crate::{
     gateway::explain::{Decision, Delivery, Explainer, Explanation, Head, Kept, KeyPart, Step},
@@ -37,9 +38,9 @@ pub(super) fn explain(args: &Args) -> Result<(), Exit> {
     let explainer = Explainer::new(checked.config, &checked.sources).map_err(Exit::line)?;
     let explanation = explainer.ask(&question).map_err(Exit::line)?;
     if args.json {
-        println!("{:#}", serde_json::to_value(&explanation).map_err(Exit::line)?);
+        say(format_args!("{:#}", serde_json::to_value(&explanation).map_err(Exit::line)?));
     } else {
-        print!("{}", Text(String::new()).explanation(&args.asked, &explanation));
+        say(Text(String::new()).explanation(&args.asked, &explanation));
     }
     Ok(())
 }

@@ -1,5 +1,4 @@
 //! The command line: one file a command.
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line talks to people")]
 
 mod bench;
 mod check;
@@ -14,7 +13,12 @@ mod run;
 mod stats;
 mod test;
 
-use std::{fmt::Display, io, path::Path, process::ExitCode};
+use std::{
+    fmt::Display,
+    io::{self, Write},
+    path::Path,
+    process::ExitCode,
+};
 
 use clap::{
     Parser, Subcommand,
@@ -84,7 +88,7 @@ pub fn main() -> ExitCode {
     match dispatch(cli) {
         Ok(()) => ExitCode::SUCCESS,
         Err(Exit(text)) => {
-            eprintln!("{}", text.trim_end());
+            complain(text.trim_end());
             ExitCode::FAILURE
         }
     }
@@ -114,15 +118,33 @@ fn dispatch(cli: Cli) -> Result<(), Exit> {
         Some(Command::Stats(args)) => stats::stats(&args),
         Some(Command::Bench(command)) => bench::bench(command),
         Some(Command::Keywords) => {
-            print!("{}", crate::lang::reference());
+            say(crate::lang::reference());
             Ok(())
         }
         Some(Command::Version) => {
-            println!("tidegate {}", env!("CARGO_PKG_VERSION"));
+            say(format_args!("tidegate {}", env!("CARGO_PKG_VERSION")));
             Ok(())
         }
         None if cli.check => check::check(&cli.bare.files),
         None => run::run(cli.bare),
+    }
+}
+
+/// Prints `text` as lines. Whoever has stopped reading (`tidegate check | head`) wants no more of it.
+fn say(text: impl Display) {
+    lines(&mut io::stdout().lock(), text);
+}
+
+/// As [`say`], to standard error.
+fn complain(text: impl Display) {
+    lines(&mut io::stderr().lock(), text);
+}
+
+fn lines(out: &mut impl Write, text: impl Display) {
+    let text = text.to_string();
+    let text = text.trim_end_matches('\n');
+    if !text.is_empty() {
+        let _ = writeln!(out, "{text}").and_then(|()| out.flush());
     }
 }
 

@@ -3,7 +3,7 @@
 use http::Method;
 use serde_json::{Value, json};
 
-use super::{Exit, client::Remote};
+use super::{Exit, client::Remote, say};
 use crate::ops::{BadTarget, PurgeRequest};
 
 /// What `purge` takes.
@@ -38,7 +38,7 @@ pub(super) fn purge(args: &Args) -> Result<(), Exit> {
     let reply = args.remote.call(&Method::POST, "/v1/purge", Some(&body))?;
     let count = |name| reply.get(name).and_then(Value::as_u64).unwrap_or_default();
     let what = if args.soft { "made stale" } else { "purged" };
-    println!("{what}: {} ({} matched)", count("purged"), count("matched"));
+    say(format_args!("{what}: {} ({} matched)", count("purged"), count("matched")));
     Ok(())
 }
 

@@ -3,7 +3,7 @@
 use http::Method;
 use serde_json::Value;
 
-use super::{Exit, client::Remote};
+use super::{Exit, client::Remote, say};
 
 /// What `reload` takes.
 #[derive(Debug, clap::Args)]
@@ -18,6 +18,6 @@ pub(super) struct Args {
 /// The gateway cannot be reached, or the new configuration does not load: why; the old one goes on then.
 pub(super) fn reload(args: &Args) -> Result<(), Exit> {
     let reply = args.remote.call(&Method::POST, "/v1/reload", None)?;
-    println!("{}", reply.get("message").and_then(Value::as_str).unwrap_or("configuration reloaded"));
+    say(reply.get("message").and_then(Value::as_str).unwrap_or("configuration reloaded"));
     Ok(())
 }

@@ -8,7 +8,7 @@ use std::{
 use tracing::level_filters::LevelFilter;
 
 use super::{
-    Exit,
+    Exit, complain,
     load::{self, Files},
 };
 use crate::{admin::Admin, config::Config, gateway, metrics::Metrics, ops::Ops};
@@ -30,10 +30,10 @@ pub(super) struct Args {
 pub(super) fn run(args: Args) -> Result<(), Exit> {
     log_to_stderr(args.log_level);
     let checked = load::load(&args.files).map_err(Exit)?;
-    eprint!("{}", checked.remarks);
+    complain(checked.remarks);
     serve(checked.config, move || {
         let checked = load::load(&args.files)?;
-        eprint!("{}", checked.remarks);
+        complain(checked.remarks);
         Ok(checked.config)
     })
 }

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use http::Method;
 use serde_json::Value;
 
-use super::{Exit, client::Remote};
+use super::{Exit, client::Remote, say};
 
 /// What `stats` takes.
 #[derive(Debug, clap::Args)]
@@ -24,9 +24,9 @@ pub(super) struct Args {
 pub(super) fn stats(args: &Args) -> Result<(), Exit> {
     let stats = args.remote.call(&Method::GET, "/v1/stats", None)?;
     if args.json {
-        println!("{stats:#}")
+        say(format_args!("{stats:#}"))
     } else {
-        print!("{}", table(&stats))
+        say(table(&stats))
     }
     Ok(())
 }

@@ -16,6 +16,7 @@ use super::{
     Exit, io_reason,
     load::{self, Checked, System},
     question::{Answered, Asked},
+    say,
 };
 use crate::{gateway::explain::Explainer, lang::Outside};
 
@@ -81,12 +82,12 @@ pub(super) fn test(args: &Args) -> Result<(), Exit> {
                 continue;
             }
             failed += 1;
-            println!("{}: {}: failed", path.display(), test.name);
-            faults.iter().flat_map(|fault| fault.lines()).for_each(|line| println!("    {line}"));
-            println!("    why: {}", explain_line(&rules, test));
+            say(format_args!("{}: {}: failed", path.display(), test.name));
+            faults.iter().flat_map(|fault| fault.lines()).for_each(|line| say(format_args!("    {line}")));
+            say(format_args!("    why: {}", explain_line(&rules, test)));
         }
     }
-    println!("{passed} passed, {failed} failed");
+    say(format_args!("{passed} passed, {failed} failed"));
     if failed > 0 { Err(Exit::line(format!("{failed} of {} rule tests failed", passed + failed))) } else { Ok(()) }
 }
 

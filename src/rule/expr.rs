@@ -40,9 +40,16 @@ impl Expr {
         self.convert(self.fetch.take(&self.args, txn)?, txn)
     }
 
-    /// Whether `test` is true for any of the values, as in ACLs.
+    /// Whether `test` is true for any of the values, as in ACLs. As in HAProxy, a value that a converter makes
+    /// nothing of is the last one that is looked at.
     pub fn any<'s>(&'s self, txn: &'s Txn<'_>, mut test: impl FnMut(Sample<'s>) -> bool) -> bool {
-        self.fetch.any(&self.args, txn, &mut |sample| self.convert(sample, txn).is_some_and(&mut test))
+        let mut holds = false;
+        self.fetch.any(&self.args, txn, &mut |sample| {
+            let value = self.convert(sample, txn);
+            holds = value.is_some_and(&mut test);
+            holds || value.is_none()
+        });
+        holds
     }
 
     /// The type of the value.

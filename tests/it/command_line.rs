@@ -118,3 +118,22 @@ fn a_socket_path_has_the_length_that_the_system_takes() {
     assert_eq!(code, Some(1), "{said}");
     assert!(said.contains("107 bytes"), "{said}");
 }
+
+/// Whoever reads the beginning of what is said (`tidegate keywords | head -1`) ends nothing by that.
+#[test]
+fn a_reader_that_stops_does_no_harm() {
+    use std::{io::Read, process::Stdio};
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("bad.cfg");
+    fs::write(&path, "frontend web\n    bindd :80\n".repeat(2000)).unwrap();
+    for (args, status) in [(vec!["keywords"], 0), (vec!["check", "-f", path.to_str().unwrap()], 1)] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
+        let mut child = command.args(&args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let (mut out, mut err) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
+        let mut said = vec![0; 16];
+        let from = if status == 0 { out.read(&mut said) } else { err.read(&mut said) };
+        assert!(from.unwrap() > 0);
+        drop((out, err));
+        assert_eq!(child.wait().unwrap().code(), Some(status), "{args:?}");
+    }
+}

@@ -27,7 +27,7 @@ use super::{
     keys::{Keys, Zipf},
     tally::{Tally, lines},
 };
-use crate::cli::Exit;
+use crate::cli::{Exit, say};
 
 /// What `bench load` takes.
 #[derive(Debug, clap::Args)]
@@ -98,9 +98,9 @@ pub(super) fn load(args: &Args) -> Result<(), Exit> {
     });
     let report = tally.report(started.elapsed());
     if args.json {
-        println!("{report:#}")
+        say(format_args!("{report:#}"))
     } else {
-        print!("{}", lines(&report))
+        say(lines(&report))
     }
     match (tally.wrong, tally.answers) {
         (0, 0) => Err(Exit::line("there was no answer at all")),

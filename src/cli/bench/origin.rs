@@ -21,7 +21,11 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
 
 use super::{CHECKSUM, TARGET, body::Script};
-use crate::{cli::Exit, config::BindAddress, gateway::listening};
+use crate::{
+    cli::{Exit, say},
+    config::BindAddress,
+    gateway::listening,
+};
 
 /// The longest body.
 const MAX_BYTES: u64 = 1 << 30;
@@ -54,7 +58,7 @@ pub(super) fn origin(args: &Args) -> Result<(), Exit> {
             Exit::line(format_args!("cannot listen on {}: {why}", args.listen))
         };
         let listener = TcpListener::bind(args.listen).await.map_err(cannot)?;
-        println!("The origin listens on http://{}/", listener.local_addr().map_err(cannot)?);
+        say(format_args!("The origin listens on http://{}/", listener.local_addr().map_err(cannot)?));
         serve(&listener).await
     })
 }

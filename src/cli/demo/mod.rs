@@ -12,7 +12,7 @@ use tracing::level_filters::LevelFilter;
 use super::{
     Exit,
     load::{self, System},
-    run,
+    run, say,
 };
 use crate::{
     config::{BindAddress, Config},
@@ -54,7 +54,7 @@ pub(super) fn demo(args: &Args) -> Result<(), Exit> {
     let outside = Demo { origin };
     let rules = Rules { outside, port: args.port, admin_port: args.admin_port };
     let config = rules.load().map_err(Exit)?;
-    print!("{}", what_to_try(args, origin));
+    say(what_to_try(args, origin));
     run::serve(config, move || rules.load())
 }
 

@@ -55,6 +55,8 @@ codes! {
     SUFFIX_DROPPED = "W0321";
     /// `-m` takes the place of a suffix form's match.
     SUFFIX_OVERRIDDEN = "W0322";
+    /// An operator stands before a range.
+    IDLE_OPERATOR = "W0329";
 
     /// An action that does not exist.
     UNKNOWN_ACTION = "E0401";

@@ -2,7 +2,11 @@
 
 use super::{Scope, codes};
 use crate::{
-    lang::{ast::Word, diag::Diagnostic, source::Span},
+    lang::{
+        ast::Word,
+        diag::{Diagnostic, Severity},
+        source::Span,
+    },
     rule::{
         Matcher,
         matcher::{
@@ -78,6 +82,9 @@ fn ranges(scope: &mut Scope<'_>, patterns: &[Pattern<'_>]) -> Option<Vec<Range>>
             scope.report(fault.help("write `5`, `5:9`, `5:`, `:9`, or an operator: `gt 5`"));
             return None;
         };
+        if operator != Operator::Eq && Range::is_written(&pattern.text) {
+            scope.report(idle_operator(pattern));
+        }
         ranges.push(range);
     }
     if let Some(pattern) = waiting {
@@ -85,6 +92,19 @@ fn ranges(scope: &mut Scope<'_>, patterns: &[Pattern<'_>]) -> Option<Vec<Range>>
         return None;
     }
     Some(ranges)
+}
+
+/// A range behind `gt` and its kin is taken as it is.
+fn idle_operator(pattern: &Pattern<'_>) -> Diagnostic {
+    let text = String::from_utf8_lossy(&pattern.text);
+    let message = format!("`{text}` is a range, to which the operator before it says nothing");
+    let finding = Diagnostic { severity: Severity::Warning, ..pattern.fault(codes::IDLE_OPERATOR, 0, &message) };
+    match text.strip_prefix('-') {
+        Some(number) => finding.help(format!(
+            "it means {number} or less; for negative numbers add to the sample first: `…,add({number}) gt 0`"
+        )),
+        None => finding.help("leave the operator out, or the range"),
+    }
 }
 
 fn addresses(scope: &mut Scope<'_>, patterns: &[Pattern<'_>], no_names: bool) -> Option<Matcher> {

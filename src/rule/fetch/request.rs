@@ -10,12 +10,19 @@ use crate::{
     rule::{args::ArgKind, converter::hash::avalanche},
 };
 
+/// HAProxy remembers a method that it knows by number, which `set-method` does not change.
+fn method(request: &Request) -> &[u8] {
+    const KNOWN: [&[u8]; 8] = [b"OPTIONS", b"GET", b"HEAD", b"POST", b"PUT", b"DELETE", b"TRACE", b"CONNECT"];
+    let received = request.received_method();
+    if KNOWN.contains(&received) { received } else { request.method() }
+}
+
 pub(super) const ROWS: &[FetchRow] = &[
     FetchRow {
         names: &["method"],
         output: Type::Method,
         implied: Some(Method::Method),
-        draw: Draw::One(|_, txn| Some(Sample::Method(txn.request.method()))),
+        draw: Draw::One(|_, txn| Some(Sample::Method(method(txn.request)))),
         ..TEXT
     },
     FetchRow { names: &["path", "nuster.path"], draw: Draw::One(|_, txn| path(txn.request).map(Sample::Str)), ..TEXT },

@@ -25,6 +25,11 @@ impl Range {
         (min <= max).then_some(Self { min, max })
     }
 
+    /// Whether `text` has what stands between the ends of a range.
+    pub fn is_written(text: &[u8]) -> bool {
+        memchr::memchr2(b':', b'-', text).is_some()
+    }
+
     /// Whether the value lies in it.
     pub const fn contains(self, value: i64) -> bool {
         self.min <= value && value <= self.max
@@ -52,10 +57,11 @@ impl Operator {
     pub const WORDS: [(&'static str, Self); 5] =
         [("eq", Self::Eq), ("ge", Self::Ge), ("gt", Self::Gt), ("le", Self::Le), ("lt", Self::Lt)];
 
-    /// The range that the operator and a number make; a pattern that is a range stays one.
+    /// The range that the operator and a number make; a pattern that is a range stays one, and `-3` is one.
     pub fn range(self, text: &[u8]) -> Option<Range> {
         let number = match self {
             Self::Eq => None,
+            _ if Range::is_written(text) => None,
             _ => integer(text),
         };
         let Some(value) = number else { return Range::parse(text) };

@@ -119,7 +119,7 @@ fn numbers_lie_in_ranges() {
         (Operator::Gt, "5", &[6], &[5]),
         (Operator::Le, "5", &[5], &[6]),
         (Operator::Lt, "5", &[4], &[5]),
-        (Operator::Lt, "-5", &[-6], &[-5]),
+        (Operator::Lt, "-5", &[-6, 5], &[6]),
         (Operator::Gt, "3:4", &[3, 4], &[5]),
         (Operator::Gt, "9223372036854775807", &[], &[i64::MAX, 0, 1]),
     ];

@@ -4,8 +4,10 @@ mod converters;
 mod exchange;
 mod fetches;
 mod files;
+mod generated;
 
 use std::{
+    fs::{self, File},
     net::{SocketAddr, TcpListener, TcpStream},
     path::Path,
     process::{Child, Command, Stdio},
@@ -181,8 +183,15 @@ impl Haproxy {
         std::fs::write(&file, rules.replacen("bind 127.0.0.1:0", &format!("bind {address}"), 1)).unwrap();
         let mut command = Command::new(program);
         command.current_dir(current).env("TZ", "UTC");
-        let child = command.arg("-db").arg("-q").arg("-f").arg(&file).stdin(Stdio::null()).spawn().unwrap();
-        eventually("haproxy listens", || TcpStream::connect(address).is_ok());
+        let said = dir.join("haproxy.log");
+        command.arg("-db").arg("-f").arg(&file).stdin(Stdio::null()).stdout(Stdio::null());
+        let mut child = command.stderr(File::create(&said).unwrap()).spawn().unwrap();
+        eventually("haproxy listens", || {
+            if let Some(status) = child.try_wait().unwrap() {
+                panic!("haproxy: {status}: {}\n{rules}", fs::read_to_string(&said).unwrap_or_default());
+            }
+            TcpStream::connect(address).is_ok()
+        });
         Self { child, address }
     }
 }

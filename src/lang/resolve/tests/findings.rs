@@ -107,6 +107,7 @@ const CASES: &[(&str, &str, &str, &str)] = &[
     ("acl x var(txn.a) b", codes::METHOD_NEEDED, "var(txn.a)", "-m str"),
     ("acl x hdr_end(host),lower .com", codes::SUFFIX_DROPPED, "hdr_end(host),lower", "hdr(host),lower -m end"),
     ("acl x path_beg -m end /a", codes::SUFFIX_OVERRIDDEN, "end", "suffix"),
+    ("acl x path_len gt 3:5", codes::IDLE_OPERATOR, "3:5", "leave the operator out"),
     ("if", codes::CONDITION_SHAPE, "", ""),
     ("if METH_GTE", codes::UNKNOWN_ACL, "METH_GTE", "did you mean `METH_GET`"),
     ("if TRUE and FALSE", codes::UNKNOWN_ACL, "and", "side by side"),
