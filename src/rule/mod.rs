@@ -23,6 +23,7 @@ pub mod pattern;
 pub mod phase;
 pub mod sample;
 pub mod session;
+pub mod table;
 pub mod template;
 pub mod trace;
 pub mod txn;
