@@ -13,7 +13,7 @@ use std::{
 
 use crate::{
     policy::{key::HostRule, terms::Terms},
-    rule::{BindName, Cond, Expr, Format, RulePlace, RuleSet},
+    rule::{BindName, Cond, Expr, Format, RulePlace, RuleSet, table::Spec},
 };
 
 /// The place of a `T` in its table of a [`Config`].
@@ -69,6 +69,8 @@ pub struct Config {
     pub backends: Vec<Backend>,
     /// `cache` sections; when caching rules exist without one, the 64 MiB store `default`.
     pub stores: Vec<Store>,
+    /// Tables of counters, in file order; rules refer to them.
+    pub tables: Vec<Spec>,
     /// Every caching rule; frontends and backends refer to them. One that is inherited is there once for
     /// each heir, with one name and one place.
     pub cache_rules: Vec<CacheRule>,
@@ -146,6 +148,12 @@ pub struct Frontend {
     pub timeouts: ClientTimeouts,
     /// `option forwardfor`.
     pub forwardfor: Option<ForwardFor>,
+    /// `tcp-request connection` rules.
+    pub connection: RuleSet,
+    /// `tcp-request session` rules.
+    pub session: RuleSet,
+    /// `tcp-request content` rules.
+    pub content: RuleSet,
     /// `http-request` rules.
     pub request: RuleSet,
     /// `http-response` rules.
@@ -275,8 +283,12 @@ pub struct Backend {
     pub timeouts: ServerTimeouts,
     /// `option forwardfor`; a frontend's wins.
     pub forwardfor: Option<ForwardFor>,
+    /// `tcp-request content` rules.
+    pub content: RuleSet,
     /// `http-request` rules.
     pub request: RuleSet,
+    /// `tcp-response content` rules.
+    pub response_content: RuleSet,
     /// `http-response` rules.
     pub response: RuleSet,
     /// `http-after-response` rules.

@@ -84,6 +84,8 @@ pub struct FrontendMetrics {
     pub requests: Counter,
     /// Connections accepted.
     pub connections: Counter,
+    /// Connections that a rule closed before any request.
+    pub denied: Counter,
     /// Connections that are open now.
     pub active: Gauge,
     /// Requests by the second.

@@ -105,6 +105,7 @@ impl Text {
             }
             Decision::Purge { soft: false } => self.line(0, "purges its URL"),
             Decision::Purge { soft: true } => self.line(0, "makes what is stored of its URL stale"),
+            Decision::Close => self.line(0, "is not answered: its connection is closed"),
             Decision::Lookup { rules, key, sent } => {
                 self.line(0, &format!("is looked up for {}", rules.join(", ")));
                 let parts = key.iter().map(|KeyPart { part, value }| match value {

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use super::{
     clock, fault,
     fetch::Origin,
-    log::{CLIENT_GONE, Ending},
+    log::{CLIENT_GONE, CLOSED, Ending},
     lookup::{Found, Remaining, Stored, lookup, write_key},
     plan::{Bypass, Candidates, Plan, Route, Scratch},
     reply::Reply,
@@ -147,6 +147,9 @@ pub async fn serve<R: Reply>(
             Served::Pass(Box::new((delivery.plan, delivery.request)))
         }
         Ok(Flow::Broken) => Served::Broken(delivery.ending),
+        Err(error) if respond::is_closed(&error) => {
+            Served::Broken(Ending { outcome: Outcome::Refused, reason: Some(CLOSED), ..delivery.ending })
+        }
         Ok(Flow::Left) | Err(_) => Served::Broken(Ending { reason: Some(CLIENT_GONE), ..delivery.ending }),
     }
 }
@@ -160,6 +163,10 @@ impl<R: Reply> Delivery<'_, R> {
             Route::Purge { soft } => self.purge(soft).await,
             Route::Fetch(candidates) => self.fetch(&candidates).await,
             Route::Pass(bypass) => Ok(Flow::Pass(bypass)),
+            Route::Close { .. } => {
+                self.ending.reason = Some(CLOSED);
+                Ok(Flow::Broken)
+            }
         }
     }
 
@@ -434,7 +441,7 @@ impl<R: Reply> Delivery<'_, R> {
     async fn head(&mut self, mut head: Response, how: &How, bodyless: bool) -> io::Result<()> {
         let rules = Rules::of(self.snapshot, &self.plan);
         let finish = if matches!(how.age, Age::Ours(_)) { respond::apply_cached } else { respond::apply };
-        finish(&rules, &mut self.plan, self.client, &mut self.request, &mut head, &Bump::new());
+        finish(&rules, &mut self.plan, self.client, &mut self.request, &mut head, &Bump::new())?;
         if let Age::Ours(Some(age)) = how.age {
             head.fields.append(b"Age", age.to_string().as_bytes());
         }
@@ -465,7 +472,7 @@ impl<R: Reply> Delivery<'_, R> {
         status: Option<Status<'static>>,
     ) -> io::Result<Flow> {
         let rules = Rules::of_answer(self.snapshot, &self.plan);
-        respond::apply(&rules, &mut self.plan, self.client, &mut self.request, &mut head, &Bump::new());
+        respond::apply(&rules, &mut self.plan, self.client, &mut self.request, &mut head, &Bump::new())?;
         if !head.is_bodyless() {
             head.fields.set(b"Content-Length", body.len().to_string().as_bytes());
             head.framing = Framing::Length(u64::try_from(body.len()).unwrap_or(u64::MAX));

@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::{
     clock,
+    entrance::{self, Admission, Door},
     exchange::Pool,
     fetch::Origin,
     forward,
@@ -106,6 +107,8 @@ pub enum Decision {
         /// What a server of the backend gets on a miss.
         sent: Head,
     },
+    /// Its connection is closed without an answer.
+    Close,
     /// It goes to a server, past the cache.
     Pass {
         /// Why.
@@ -146,7 +149,7 @@ pub struct Delivery {
     pub reason: Option<&'static str>,
     /// How it is stored.
     pub kept: Option<Kept>,
-    /// What the client gets on a miss; `Age`, `Cache-Status` and what the connection needs are left out.
+    /// What the client gets on a miss, or that a rule closes its connection; `Age`, `Cache-Status` and what the connection needs are left out.
     pub head: Head,
 }
 
@@ -258,8 +261,14 @@ struct Asked<'s> {
 
 impl Asked<'_> {
     fn explanation(mut self, frontend: Id<Frontend>, response: Option<Response>) -> Explanation {
-        let Self { snapshot, client, request, scratch, .. } = &mut self;
-        let mut plan = Plan::decide(snapshot, frontend, client, request, clock::both(), scratch);
+        let Self { snapshot, client, request, scratch, trace, .. } = &mut self;
+        let now = clock::both();
+        if !Self::is_let_in(snapshot, frontend, client, trace) {
+            let steps = self.located(self.trace.take());
+            let frontend = self.snapshot.frontend(frontend).map(|frontend| frontend.name.clone()).unwrap_or_default();
+            return Explanation { frontend, steps, backend: None, decision: Decision::Close, response: None };
+        }
+        let mut plan = Plan::decide(snapshot, frontend, client, request, now, scratch);
         let steps = self.located(self.trace.take());
         let decision = self.decision(&mut plan);
         let response = response.and_then(|response| self.response(&mut plan, response));
@@ -271,6 +280,21 @@ impl Asked<'_> {
             decision,
             response,
         }
+    }
+
+    /// Whether the rules below HTTP let the connection in.
+    fn is_let_in(snapshot: &Snapshot, frontend: Id<Frontend>, client: &Client, trace: &Arc<Trace>) -> bool {
+        if snapshot.keeps_sessions() {
+            client.session();
+        }
+        let welcome = [Door::Connection, Door::Session].into_iter().all(|door| {
+            let trace = Some(trace.clone());
+            entrance::admit(snapshot, frontend, door, client, trace) == Admission::Welcome
+        });
+        if welcome {
+            entrance::let_in(client);
+        }
+        welcome
     }
 
     /// With the lines that the rules are.
@@ -289,7 +313,8 @@ impl Asked<'_> {
                 let mut head = answer.head.clone();
                 let Self { snapshot, client, request, .. } = self;
                 let rules = Rules::of_answer(snapshot, plan);
-                respond::apply(&rules, plan, client, request, &mut head, &Bump::new());
+                // An answer of our own meets no rule that closes the connection.
+                let _ = respond::apply(&rules, plan, client, request, &mut head, &Bump::new());
                 let body = String::from_utf8_lossy(&answer.body).into_owned();
                 Decision::Answer { outcome: outcome.as_str(), head: head_of_response(&head), body }
             }
@@ -301,6 +326,7 @@ impl Asked<'_> {
                 let rules = names.map(|rule| rule.name.clone()).collect();
                 Decision::Lookup { rules, key: self.key(&candidates, plan), sent: head_of_request(&sent) }
             }
+            Route::Close { .. } => Decision::Close,
             Route::Pass(bypass) => {
                 let sent = head_of_request(&forward::for_pass(&self.request));
                 Decision::Pass { reason: bypass.as_str(), sent }
@@ -340,13 +366,13 @@ impl Asked<'_> {
             _ => return None,
         };
         let Self { shared, snapshot, client, request, .. } = self;
-        match plan.route {
+        let delivered = match plan.route {
             Route::Pass(_) => respond::passed(shared, snapshot, plan, client, request, &mut response),
             _ => {
                 let rules = Rules::of(snapshot, plan);
-                respond::apply(&rules, plan, client, request, &mut response, &Bump::new());
+                respond::apply(&rules, plan, client, request, &mut response, &Bump::new())
             }
-        }
+        };
         response.fields.remove(b"Cache-Status");
         steps.append(&mut self.trace.take());
         let (stored, kept) = (draft.is_some(), draft.as_deref().map(kept));
@@ -356,7 +382,10 @@ impl Asked<'_> {
             stored,
             reason: refused,
             kept,
-            head: head_of_response(&response),
+            head: match delivered {
+                Ok(()) => head_of_response(&response),
+                Err(closed) => Head { line: closed.to_string(), fields: Vec::new() },
+            },
         })
     }
 

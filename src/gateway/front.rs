@@ -31,7 +31,7 @@ use crate::{
     config::{ClientTimeouts, Frontend, Id, LogSink},
     message::Request,
     metrics::{FrontendMetrics, Outcome},
-    rule::{Client, Notes, Vars},
+    rule::{Client, Notes, Vars, track::Event},
     time::Timestamp,
 };
 
@@ -108,7 +108,12 @@ impl View {
             metrics.request_rate.count(now.as_millis());
         }
         if self.is_misdirected(client, request) {
-            return self.refusal(&Refusal::new(421, "this host is not served on this connection"), now, received);
+            return self.refusal(
+                client,
+                &Refusal::new(421, "this host is not served on this connection"),
+                now,
+                received,
+            );
         }
         Plan::decide(&self.snapshot, self.frontend, client, request, (now, received.into_std()), scratch)
     }
@@ -120,14 +125,22 @@ impl View {
             && sni.is_some_and(|sni| !host::split_port(request.host()).0.eq_ignore_ascii_case(sni.as_bytes()))
     }
 
-    fn refusal(&self, refusal: &Refusal, now: Timestamp, received: Instant) -> Plan {
+    /// What becomes of a request that cannot be read; it is the client's fault where it says so.
+    fn refusal(&self, client: &Client, refusal: &Refusal, now: Timestamp, received: Instant) -> Plan {
+        let tracks = Plan::tracks_of_connection(client);
+        if let Some(tracks) = &tracks {
+            tracks.count(Event::Request, now.as_millis());
+            if !matches!(refusal.status, 408 | 501) {
+                tracks.count(Event::ClientError, now.as_millis());
+            }
+        }
         Plan {
             frontend: self.frontend,
             backend: None,
             now,
             started: received.into_std(),
             vars: Vars::default(),
-            notes: Notes::default(),
+            notes: Notes { tracks, ..Notes::default() },
             hit: None,
             route: Route::Answer(Arc::new(fault::page(refusal.status, refusal.reason)), Outcome::Refused),
         }
@@ -143,7 +156,7 @@ impl View {
         if let Some(metrics) = &self.metrics {
             metrics.requests.add(1);
         }
-        let plan = self.refusal(refusal, clock::now(), Instant::now());
+        let plan = self.refusal(client, refusal, clock::now(), Instant::now());
         let line = self.line(client, &Request::new(b"-", b"<malformed>"));
         let (status, reason) = (refusal.status, Some(refusal.word()));
         let ending = Ending { status, outcome: Outcome::Refused, reason, rule: None };

@@ -28,6 +28,7 @@ use tokio::{
 use super::{
     clock,
     counted::Counted,
+    entrance::{self, Admission, Door as Entrance, Stay},
     front::{Front, View},
     h1::{
         connection::{self, Life},
@@ -407,10 +408,19 @@ impl Door {
                 let _ = stream.set_nodelay(true);
                 let dst = stream.local_addr().ok().map(canonical);
                 let client = Client { src: Some(canonical(peer)), dst, ..target.client() };
+                if let Admission::Closed { silent } = target.admit(&client) {
+                    if silent {
+                        entrance::drop_silently(&stream);
+                    }
+                    return;
+                }
                 self.connections.start(target.serve(stream, client, context, serving, permits), life);
             }
             Accepted::Unix(stream) => {
                 let client = target.client();
+                if target.admit(&client) != Admission::Welcome {
+                    return;
+                }
                 self.connections.start(target.serve(stream, client, context, serving, permits), life);
             }
         }
@@ -440,6 +450,35 @@ impl Target {
         Client { bind: bind.map(|bind| bind.name.clone()), accepted: clock::now(), ..Client::default() }
     }
 
+    /// Runs `tcp-request connection`.
+    fn admit(&self, client: &Client) -> Admission {
+        if self.snapshot.keeps_sessions() {
+            client.session();
+        }
+        let admission = entrance::admit(&self.snapshot, self.frontend, Entrance::Connection, client, None);
+        if admission != Admission::Welcome {
+            self.count_denied();
+        }
+        admission
+    }
+
+    fn count_denied(&self) {
+        if let Some(state) = self.snapshot.frontend_state(self.frontend) {
+            state.metrics.denied.add(1);
+        }
+    }
+
+    /// Whether `tcp-request session` lets the client in, who is counted then.
+    fn lets_in(&self, client: &Client) -> bool {
+        let admission = entrance::admit(&self.snapshot, self.frontend, Entrance::Session, client, None);
+        if admission == Admission::Welcome {
+            entrance::let_in(client);
+        } else {
+            self.count_denied();
+        }
+        admission == Admission::Welcome
+    }
+
     /// Serves one connection: the handshake where there is one, then the protocol agreed on.
     async fn serve<S: Socket>(
         self,
@@ -449,18 +488,25 @@ impl Target {
         life: Arc<Life>,
         _permits: Places,
     ) {
+        let _stay = Stay::new(&client);
         let state = self.snapshot.frontend_state(self.frontend);
         let acceptor = state.and_then(|state| state.acceptors.get(self.bind)?.clone());
         let shutdown = context.draining.clone();
-        let Some(view) = View::new(context, self.snapshot, self.frontend) else { return };
+        let Some(view) = View::new(context, self.snapshot.clone(), self.frontend) else { return };
         let metrics = view.metrics().cloned();
         let _open = metrics.clone().map(|metrics| Open::new(metrics, client.accepted));
         let Some(acceptor) = acceptor else {
+            if !self.lets_in(&client) {
+                return;
+            }
             return connection::serve(socket, client, Front::new(view), life).await;
         };
         let handshake = tokio::time::timeout(view.timeouts().http_request, acceptor.accept(socket));
         let Ok(Ok((stream, tls, is_h2))) = handshake.await else { return };
         client.tls = Some(tls);
+        if !self.lets_in(&client) {
+            return;
+        }
         if is_h2 {
             let timeouts = view.timeouts();
             h2::serve(Counted::new(stream, metrics), Streams::new(view), Arc::new(client), timeouts, shutdown).await;

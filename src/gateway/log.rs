@@ -13,6 +13,7 @@ use std::{
 };
 
 use super::{
+    clock,
     plan::{Plan, Route},
     snapshot::Snapshot,
 };
@@ -20,7 +21,10 @@ use crate::{
     config::{CacheRule, Id},
     message::{Request, Version},
     metrics::{Metrics, Outcome},
-    rule::Client,
+    rule::{
+        Client,
+        track::{Event, Tracks},
+    },
     time::Timestamp,
 };
 
@@ -40,6 +44,9 @@ pub struct Ending {
     pub rule: Option<Id<CacheRule>>,
 }
 
+/// The reason of a request whose connection a rule closed.
+pub const CLOSED: &str = "closed-by-rule";
+
 /// The reason of a request whose client did not wait for the end.
 pub const CLIENT_GONE: &str = "client-gone";
 
@@ -51,6 +58,7 @@ impl Ending {
             Route::Purge { .. } => Outcome::Purge,
             Route::Fetch(_) => Outcome::Miss,
             Route::Pass(_) => Outcome::Pass,
+            Route::Close { .. } => Outcome::Refused,
         };
         Self { status: 0, outcome, reason: Some(CLIENT_GONE), rule: plan.rule() }
     }
@@ -79,9 +87,26 @@ pub fn settle(snapshot: &Snapshot, plan: &Plan, line: &Line, ending: &Ending, tr
     if let Some(state) = plan.backend.and_then(|id| snapshot.backend_state(id)) {
         state.metrics.left.add(1);
     }
+    if let Some(tracks) = &plan.notes.tracks {
+        count(tracks, ending, traffic);
+    }
     if let Some(line) = line {
         log.write(format(line, snapshot, plan, ending, traffic));
     }
+}
+
+/// Counts a request's end for what it is tracked by; its own tracking ends.
+fn count(tracks: &Tracks, ending: &Ending, traffic: Traffic) {
+    let now = clock::now().as_millis();
+    // What servers answer was counted when it came; that none could be reached is no failure of one (HAProxy manual
+    // §7.3.2, `http_fail_cnt`).
+    if ending.outcome == Outcome::Error && matches!(ending.reason, Some("timeout" | "protocol" | "truncated")) {
+        tracks.count(Event::Failure, now);
+    }
+    for event in [Event::Received(traffic.received), Event::Sent(traffic.sent)] {
+        tracks.count(event, now);
+    }
+    tracks.end(now);
 }
 
 /// The client's and the request's part of a log line.

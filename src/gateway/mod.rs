@@ -3,6 +3,7 @@
 pub mod clock;
 pub mod counted;
 pub mod deliver;
+pub mod entrance;
 pub mod exchange;
 pub mod explain;
 pub mod fault;

@@ -10,7 +10,10 @@ use crate::{
     config::{Backend, CacheRule, Frontend, Id, Switch, SwitchTarget},
     message::{Framing, Request},
     metrics::Outcome,
-    rule::{Answer, Client, Notes, RuleSet, Trace, Tri, Txn, Vars, Verdict},
+    rule::{
+        Answer, Client, Notes, RuleSet, Trace, Tri, Txn, Vars, Verdict,
+        track::{Event, Tracks},
+    },
     time::Timestamp,
 };
 
@@ -49,6 +52,11 @@ pub enum Route {
     Fetch(Candidates),
     /// It goes to a server without the cache; the word says why.
     Pass(Bypass),
+    /// Its connection is closed without an answer.
+    Close {
+        /// Whether the client is not to hear of it.
+        silent: bool,
+    },
 }
 
 /// Caching rules a request may be answered or stored by, in order.
@@ -129,12 +137,30 @@ impl Plan {
             hit: None,
             route: Route::Pass(Bypass::NoRule),
         };
+        plan.notes.tracks = Self::tracks_of_connection(client);
         plan.route = plan.route(snapshot, client, request, &scratch.arena);
         plan
     }
 
+    /// What a request of this connection is tracked by before its rules have run.
+    pub fn tracks_of_connection(client: &Client) -> Option<Arc<Tracks>> {
+        let session = client.known_session().filter(|session| !session.tracks.is_empty())?;
+        Some(Arc::new(Tracks::new(Some(session.clone()))))
+    }
+
+    /// Counts for what the request is tracked by.
+    pub fn count(&self, event: Event, now: Timestamp) {
+        if let Some(tracks) = &self.notes.tracks {
+            tracks.count(event, now.as_millis());
+        }
+    }
+
     fn route(&mut self, snapshot: &Snapshot, client: &Client, request: &mut Request, arena: &Bump) -> Route {
         let Some(frontend) = snapshot.frontend(self.frontend) else { return unavailable() };
+        if let Some(route) = self.ended_by(snapshot, &frontend.content, client, request, arena) {
+            return route;
+        }
+        self.count(Event::Request, self.now);
         if let Some(route) = self.ended_by(snapshot, &frontend.request, client, request, arena) {
             return route;
         }
@@ -143,6 +169,10 @@ impl Plan {
         if let Some(state) = self.backend.and_then(|id| snapshot.backend_state(id)) {
             state.metrics.entered.add(1);
             state.metrics.rate.count(self.now.as_millis());
+        }
+        self.expect_tracks(snapshot, client);
+        if let Some(route) = self.ended_by(snapshot, &backend.content, client, request, arena) {
+            return route;
         }
         if let Some(route) = self.ended_by(snapshot, &backend.request, client, request, arena) {
             return route;
@@ -155,6 +185,17 @@ impl Plan {
         let candidates =
             self.candidates(snapshot, [&frontend.cache_rules, &backend.cache_rules], client, request, arena);
         if candidates.is_empty() { Route::Pass(Bypass::NoRule) } else { Route::Fetch(candidates) }
+    }
+
+    /// Makes room for what response rules may track: the plan is copied before they run, and its copies share it.
+    fn expect_tracks(&mut self, snapshot: &Snapshot, client: &Client) {
+        let in_frontend = snapshot.frontend_state(self.frontend).is_some_and(|state| state.tracks_responses);
+        let in_backend =
+            self.backend.and_then(|id| snapshot.backend_state(id)).is_some_and(|state| state.tracks_responses);
+        if in_frontend || in_backend {
+            let session = || client.known_session().cloned();
+            self.notes.tracks.get_or_insert_with(|| Arc::new(Tracks::new(session())));
+        }
     }
 
     /// Runs one rule set; the route when that ends the request.
@@ -171,7 +212,11 @@ impl Plan {
         }
         match self.with_txn(snapshot, client, request, arena, |txn| rules.run(txn)) {
             Verdict::Continue => None,
-            Verdict::Deny(answer) => Some(Route::Answer(Arc::new(*answer), Outcome::Refused)),
+            Verdict::Deny(answer) => {
+                self.count(Event::ClientError, self.now);
+                Some(Route::Answer(Arc::new(*answer), Outcome::Refused))
+            }
+            Verdict::Close { silent } => Some(Route::Close { silent }),
             Verdict::Answer(answer) => Some(Route::Answer(Arc::new(*answer), Outcome::Answered)),
             Verdict::Purge { soft } => Some(Route::Purge { soft }),
         }

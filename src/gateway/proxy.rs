@@ -24,7 +24,7 @@ use super::{
     h1::downstream::response_of,
     hop,
     job::{Handover, Job},
-    log::{CLIENT_GONE, Ending, Traffic},
+    log::{CLIENT_GONE, CLOSED, Ending, Traffic},
     plan::Route,
     reply::Reply,
     respond,
@@ -228,7 +228,10 @@ impl ProxyHttp for Gate {
         strip_hop_by_hop(&mut response);
         let job = ctx.job()?;
         let Job { snapshot, plan, client, request, .. } = job;
-        respond::passed(&self.worker.shared, snapshot, plan, client, request, &mut response);
+        if respond::passed(&self.worker.shared, snapshot, plan, client, request, &mut response).is_err() {
+            ctx.ending = Some(ending(ctx, 0, Outcome::Refused, Some(CLOSED)));
+            return Err(Error::explain(ErrorType::ConnectionClosed, "a rule closes the connection").into_down());
+        }
         let bodyless = session.req_header().method == http::Method::HEAD;
         *upstream_response = response_header(&response, bodyless)?;
         Ok(())
@@ -236,7 +239,7 @@ impl ProxyHttp for Gate {
 
     async fn fail_to_proxy(&self, session: &mut Session, error: &Error, ctx: &mut Exchange) -> FailToProxy {
         let Some(fault) = Fault::of(error) else {
-            ctx.ending = Some(ending(ctx, 0, Outcome::Pass, Some(CLIENT_GONE)));
+            ctx.ending = ctx.ending.take().or_else(|| Some(ending(ctx, 0, Outcome::Pass, Some(CLIENT_GONE))));
             return FailToProxy { error_code: 0, can_reuse_downstream: false };
         };
         let started = session.response_written().is_some_and(|head| !head.status.is_informational());

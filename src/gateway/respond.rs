@@ -1,9 +1,11 @@
 //! Response rules: what a client gets of what a server, a store or a rule said.
 
+use std::io;
+
 use bumpalo::Bump;
 
 use super::{
-    hop,
+    clock, hop,
     plan::{Bypass, Plan, Route},
     snapshot::{Shared, Snapshot},
     surrogate,
@@ -15,15 +17,15 @@ use crate::{
         invalidate::invalidates,
         status::{Forward, Status},
     },
-    rule::{Client, RuleSet},
+    rule::{Client, RuleSet, Verdict, track::Event},
 };
 
-/// The rule sets that a delivered response runs through, in order: the backend's, then the frontend's,
-/// `http-response` before `http-after-response` (HAProxy manual §4.2).
+/// The rule sets that a delivered response runs through, in order: `tcp-response content`, then `http-response`, then
+/// `http-after-response`, of the latter two the backend's before the frontend's (HAProxy manual §4.2).
 #[derive(Clone, Copy, Debug)]
 pub struct Rules<'s> {
     snapshot: &'s Snapshot,
-    sets: [Option<&'s RuleSet>; 4],
+    sets: [Option<&'s RuleSet>; 5],
     reads_only_response: bool,
     /// Whether the response was not made here.
     received: bool,
@@ -35,6 +37,7 @@ impl<'s> Rules<'s> {
         let frontend = snapshot.frontend(plan.frontend);
         let backend = plan.backend.and_then(|id| snapshot.backend(id));
         let sets = [
+            backend.map(|backend| &backend.response_content),
             backend.map(|backend| &backend.response),
             frontend.map(|frontend| &frontend.response),
             backend.map(|backend| &backend.after_response),
@@ -54,13 +57,14 @@ impl<'s> Rules<'s> {
         let after = [
             None,
             None,
+            None,
             backend.map(|backend| &backend.after_response),
             frontend.map(|frontend| &frontend.after_response),
         ];
         Self::filled(snapshot, after, false)
     }
 
-    fn filled(snapshot: &'s Snapshot, sets: [Option<&'s RuleSet>; 4], reads_only_response: bool) -> Self {
+    fn filled(snapshot: &'s Snapshot, sets: [Option<&'s RuleSet>; 5], reads_only_response: bool) -> Self {
         Self { snapshot, sets: sets.map(|set| set.filter(|set| !set.is_empty())), reads_only_response, received: false }
     }
 
@@ -69,14 +73,46 @@ impl<'s> Rules<'s> {
         self.sets.iter().all(Option::is_none)
     }
 
+    /// Whether one of them may close the connection.
+    pub fn may_close(&self) -> bool {
+        matches!(self.sets, [Some(_), ..])
+    }
+
     /// Whether the outcome is known to depend on the response alone.
     pub const fn read_only_response(&self) -> bool {
         self.reads_only_response
     }
 }
 
-/// Runs response rules, and takes back what they did to what is this hop's own. How a set ends is of no
-/// matter: no action of these phases replaces a response.
+/// A rule has closed the connection instead of letting a response through.
+#[derive(Debug, thiserror::Error)]
+#[error("a rule closes the connection")]
+pub struct Closed;
+
+impl From<Closed> for io::Error {
+    fn from(closed: Closed) -> Self {
+        Self::new(io::ErrorKind::ConnectionAborted, closed)
+    }
+}
+
+/// Whether an error is that a rule closed the connection.
+pub fn is_closed(error: &io::Error) -> bool {
+    error.get_ref().is_some_and(|inner| inner.is::<Closed>())
+}
+
+/// Counts a response for what its exchange is tracked by.
+pub fn count(plan: &Plan, status: u16) {
+    if let Some(tracks) = &plan.notes.tracks
+        && let Some(event) = Event::of_status(status)
+    {
+        tracks.count(event, clock::now().as_millis());
+    }
+}
+
+/// Runs response rules, and takes back what they did to what is this hop's own. Counts the response when it was received.
+///
+/// # Errors
+/// A rule closes the connection; nothing is to be sent.
 pub fn apply(
     rules: &Rules<'_>,
     plan: &mut Plan,
@@ -84,16 +120,30 @@ pub fn apply(
     request: &mut Request,
     response: &mut Response,
     arena: &Bump,
-) {
+) -> Result<(), Closed> {
     if rules.is_empty() {
-        return;
+        if rules.received {
+            count(plan, response.status);
+        }
+        return Ok(());
     }
     if rules.received && plan.hit.is_none() {
         plan.notes.server_status = Some(response.status);
     }
     let date = response.fields.first("date").map(|date| &*arena.alloc_slice_copy(date));
+    let [below, above @ ..] = rules.sets;
+    if let Some(below) = below {
+        let verdict = plan.with_response(rules.snapshot, client, request, response, arena, |txn| below.run(txn));
+        if matches!(verdict, Verdict::Close { .. }) {
+            return Err(Closed);
+        }
+    }
+    if rules.received {
+        count(plan, response.status);
+    }
+    // How a set ends is of no matter: no action of these phases replaces a response.
     plan.with_response(rules.snapshot, client, request, response, arena, |txn| {
-        for set in rules.sets.iter().flatten() {
+        for set in above.iter().flatten() {
             let _ = set.run(txn);
         }
     });
@@ -102,10 +152,14 @@ pub fn apply(
     if let Some(date) = date.filter(|_| !response.fields.has("date")) {
         response.fields.append(b"Date", date);
     }
+    Ok(())
 }
 
 /// As [`apply`], for a response out of the cache: leaves it without `Age`, which is made for each answer
 /// (RFC 9111 §5.1) whatever rules say.
+///
+/// # Errors
+/// As [`apply`].
 pub fn apply_cached(
     rules: &Rules<'_>,
     plan: &mut Plan,
@@ -113,13 +167,17 @@ pub fn apply_cached(
     request: &mut Request,
     response: &mut Response,
     arena: &Bump,
-) {
-    apply(rules, plan, client, request, response, arena);
+) -> Result<(), Closed> {
+    apply(rules, plan, client, request, response, arena)?;
     response.fields.remove(b"Age");
+    Ok(())
 }
 
 /// Finishes the head of a response that passed the cache by: what it makes invalid (RFC 9111 §4.4),
 /// surrogate keys, response rules, `Cache-Status`.
+///
+/// # Errors
+/// As [`apply`].
 pub fn passed(
     shared: &Shared,
     snapshot: &Snapshot,
@@ -127,7 +185,7 @@ pub fn passed(
     client: &Client,
     request: &mut Request,
     response: &mut Response,
-) {
+) -> Result<(), Closed> {
     if invalidates(request, response) {
         let mut url = Vec::new();
         request.write_url(client.tls.is_some(), &mut url);
@@ -136,8 +194,9 @@ pub fn passed(
         }
     }
     surrogate::strip(snapshot, plan, &mut response.fields);
-    apply(&Rules::of(snapshot, plan), plan, client, request, response, &Bump::new());
+    apply(&Rules::of(snapshot, plan), plan, client, request, response, &Bump::new())?;
     say_passed(plan, None, response);
+    Ok(())
 }
 
 /// Says in `Cache-Status` why the request passed the cache by, and what went wrong then if anything did.

@@ -24,6 +24,7 @@ use tokio::{
 };
 
 use super::{
+    clock,
     limit::Limits,
     listener::{self, Bound, Connections, Key, Listed, Listener, RawListener},
     log::{AccessLog, LogWriter},
@@ -35,6 +36,9 @@ use crate::{
     metrics::Metrics,
     ops::Ops,
 };
+
+/// How often what has expired in tables of counters is looked for. Nobody sees it meanwhile; it only takes room.
+const SWEEP: Duration = Duration::from_secs(1);
 
 /// Runs `config` until a signal ends it: SIGHUP reloads what `load` gives, SIGTERM drains, SIGINT stops.
 /// Returns when the last connection is closed or cut.
@@ -191,8 +195,16 @@ impl Gateway {
     }
 
     async fn wait(&mut self, signals: &mut Signals) -> Order {
+        let mut sweep = tokio::time::interval(SWEEP);
+        sweep.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             tokio::select! {
+                _ = sweep.tick() => {
+                    let now = clock::now().as_millis();
+                    self.crew.shared.snapshot().tables().iter().for_each(|table| {
+                        table.sweep(now);
+                    });
+                }
                 signal = signals.next() => match signal {
                     Signalled::End(order) => return order,
                     // What came of it is in the log.

@@ -45,6 +45,9 @@ pub fn from_memory(
     let (object, rule) = (&stored.object, stored.rule);
     let out = &mut wire.head;
     let rules = Rules::of(snapshot, plan);
+    if rules.may_close() {
+        return None;
+    }
     let whole = match precondition(request, &object.head) {
         Precondition::Forward => return None,
         Precondition::NotModified => false,
@@ -54,6 +57,7 @@ pub fn from_memory(
     if !whole {
         edited(&rules, plan, client, request, not_modified(&object.head.fields), scratch, out);
     } else if rules.is_empty() {
+        respond::count(plan, object.head.status);
         out.extend_from_slice(&object.wire);
     } else if rules.read_only_response() {
         delivered(snapshot, &rules, plan, client, request, &stored, scratch, out);
@@ -86,7 +90,8 @@ fn edited(
     scratch: &Scratch,
     out: &mut Vec<u8>,
 ) {
-    respond::apply_cached(rules, plan, client, request, &mut head, &scratch.arena);
+    // Rules that could close the connection do not run here.
+    let _ = respond::apply_cached(rules, plan, client, request, &mut head, &scratch.arena);
     head.write_lines(out);
 }
 
@@ -114,6 +119,7 @@ fn delivered(
     let object = &stored.object;
     let kept = object.delivered.load();
     if let Some(kept) = kept.as_ref().filter(|kept| kept.generation == snapshot.generation && kept.route == route) {
+        respond::count(plan, object.head.status);
         out.extend_from_slice(&kept.wire);
         return;
     }

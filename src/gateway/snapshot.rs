@@ -13,10 +13,10 @@ use arc_swap::ArcSwap;
 use crate::{
     cache::{Store, store::Limits},
     config::{Backend, Bind, CacheRule, Config, Frontend, Id, Server},
-    gateway::{tls::TlsAcceptor, world::Process},
+    gateway::{clock, tls::TlsAcceptor, world::Process},
     metrics::{BackendMetrics, FrontendMetrics, Metrics, RequestMetrics},
     ops::Ops,
-    rule::RuleSet,
+    rule::{RuleSet, Table, table::Spec},
 };
 
 /// A loaded configuration. A request keeps the one it began with to its end.
@@ -31,6 +31,7 @@ pub struct Snapshot {
     frontends: Vec<FrontendState>,
     backends: Vec<BackendState>,
     stores: Vec<Arc<Store>>,
+    tables: Vec<Arc<Table>>,
     backend_names: HashMap<String, Id<Backend>>,
     keeps_sessions: bool,
 }
@@ -42,6 +43,8 @@ pub struct FrontendState {
     pub metrics: Arc<FrontendMetrics>,
     /// Whether its response rules read the response alone.
     pub reads_only_response: bool,
+    /// Whether its response rules track exchanges.
+    pub tracks_responses: bool,
     /// One TLS acceptor a bind, in the order of the binds; `None`: clear text.
     pub acceptors: Vec<Option<TlsAcceptor>>,
     /// Counters of requests that no caching rule was for.
@@ -57,16 +60,25 @@ pub struct BackendState {
     pub metrics: Arc<BackendMetrics>,
     /// Whether its response rules read the response alone.
     pub reads_only_response: bool,
+    /// Whether its response rules track exchanges.
+    pub tracks_responses: bool,
     /// The turn of `balance roundrobin`.
     turn: AtomicUsize,
 }
 
 impl Snapshot {
-    /// Builds what `config` needs. Stores and counters of the same name are found again.
+    /// Builds what `config` needs. Stores and counters of the same name are found again, and so are tables of `last`, the
+    /// snapshot before, whose keys and data are the same.
     ///
     /// # Errors
     /// A certificate that cannot be used, with its file and the line that names it.
-    fn new(generation: u64, config: Config, ops: &Ops, process: Arc<Process>) -> Result<Self, String> {
+    fn new(
+        generation: u64,
+        config: Config,
+        ops: &Ops,
+        process: Arc<Process>,
+        last: Option<&Self>,
+    ) -> Result<Self, String> {
         if config.frontends.iter().all(|frontend| frontend.binds.is_empty()) {
             return Err("there is nothing to listen on: no frontend with a bind".to_owned());
         }
@@ -83,6 +95,7 @@ impl Snapshot {
             .map(|backend| BackendState {
                 metrics: metrics.backend(&backend.name),
                 reads_only_response: read_only_response([&backend.response, &backend.after_response]),
+                tracks_responses: backend.response.tracks(),
                 turn: AtomicUsize::new(0),
             })
             .collect();
@@ -90,7 +103,25 @@ impl Snapshot {
         let backend_names =
             config.backends.iter().enumerate().map(|(at, backend)| (backend.name.clone(), Id::new(at))).collect();
         let keeps_sessions = keeps_sessions(&config);
-        Ok(Self { generation, process, frontends, backends, stores, backend_names, keeps_sessions, config })
+        let tables =
+            config.tables.iter().map(|spec| last.and_then(|last| last.kept(spec)).unwrap_or_else(|| made(spec)));
+        let tables = tables.collect();
+        Ok(Self { generation, process, frontends, backends, stores, tables, backend_names, keeps_sessions, config })
+    }
+
+    /// The table of a spec's name, when its entries can stay.
+    fn kept(&self, spec: &Spec) -> Option<Arc<Table>> {
+        self.tables.iter().find(|table| table.spec().name == spec.name && table.spec().agrees(spec)).cloned()
+    }
+
+    /// The table at a place of the configuration's list.
+    pub fn table(&self, place: usize) -> Option<&Arc<Table>> {
+        self.tables.get(place)
+    }
+
+    /// Its tables.
+    pub fn tables(&self) -> &[Arc<Table>] {
+        &self.tables
     }
 
     /// Whether any rule keeps something for the connection of a client.
@@ -154,6 +185,7 @@ impl FrontendState {
         Self {
             metrics: metrics.frontend(&frontend.name),
             reads_only_response: read_only_response([&frontend.response, &frontend.after_response]),
+            tracks_responses: frontend.response.tracks(),
             acceptors,
             unruled: metrics.requests(&frontend.name, "-"),
             ruled: rules.iter().map(|rule| metrics.requests(&frontend.name, &rule.name)).collect(),
@@ -174,12 +206,18 @@ fn acceptors(frontend: &Frontend) -> Result<Vec<Option<TlsAcceptor>>, String> {
 
 fn keeps_sessions(config: &Config) -> bool {
     let of_frontend = |frontend: &Frontend| {
-        [&frontend.request, &frontend.response, &frontend.after_response].into_iter().any(RuleSet::keeps_session)
+        let Frontend { connection, session, content, request, response, after_response, .. } = frontend;
+        [connection, session, content, request, response, after_response].into_iter().any(RuleSet::keeps_session)
     };
     let of_backend = |backend: &Backend| {
-        [&backend.request, &backend.response, &backend.after_response].into_iter().any(RuleSet::keeps_session)
+        let Backend { content, request, response_content, response, after_response, .. } = backend;
+        [content, request, response_content, response, after_response].into_iter().any(RuleSet::keeps_session)
     };
     config.frontends.iter().any(of_frontend) || config.backends.iter().any(of_backend)
+}
+
+fn made(spec: &Spec) -> Arc<Table> {
+    Arc::new(Table::new(spec.clone()))
 }
 
 fn read_only_response(sets: [&RuleSet; 2]) -> bool {
@@ -206,7 +244,7 @@ impl Shared {
     /// As [`Shared::prepare`].
     pub fn new(config: Config, ops: Arc<Ops>) -> Result<Arc<Self>, String> {
         let process = Arc::<Process>::default();
-        let first = Snapshot::new(1, config, &ops, process.clone())?;
+        let first = Snapshot::new(1, config, &ops, process.clone(), None)?;
         Ok(Arc::new(Self { current: ArcSwap::from_pointee(first), generation: AtomicU64::new(1), process, ops }))
     }
 
@@ -215,7 +253,7 @@ impl Shared {
     /// # Errors
     /// What keeps the configuration from running, with its place; nothing has changed then.
     pub fn prepare(&self, config: Config) -> Result<Snapshot, String> {
-        Snapshot::new(self.generation() + 1, config, &self.ops, self.process.clone())
+        Snapshot::new(self.generation() + 1, config, &self.ops, self.process.clone(), Some(&self.snapshot()))
     }
 
     /// Makes `snapshot` the one that new requests run under, and its limits those of the stores, which let go of
@@ -224,11 +262,30 @@ impl Shared {
         for (store, configured) in snapshot.stores.iter().zip(&snapshot.config.stores) {
             store.set_limits(limits(configured));
         }
+        self.take_over_tables(&snapshot);
         let generation = snapshot.generation;
         let stores = snapshot.stores.clone();
         self.current.store(Arc::new(snapshot));
         self.generation.store(generation, Ordering::Release);
         stores.iter().for_each(|store| store.forget_delivered(generation));
+    }
+
+    /// Says which tables keep their entries, and gives those their new limits.
+    fn take_over_tables(&self, next: &Snapshot) {
+        for (table, spec) in next.tables.iter().zip(&next.config.tables) {
+            table.set_limits(spec);
+        }
+        let now = clock::now().as_millis();
+        for table in self.snapshot().tables() {
+            let (name, (entries, _)) = (&table.spec().name, table.fill(now));
+            if next.tables.iter().any(|other| Arc::ptr_eq(other, table)) {
+                tracing::info!("table {name} keeps its {entries} entries");
+            } else {
+                let gone = !next.config.tables.iter().any(|spec| spec.name == *name);
+                let why = if gone { "is gone" } else { "has other keys or data" };
+                tracing::info!("table {name} {why}: its {entries} entries are forgotten");
+            }
+        }
     }
 
     /// The current snapshot.

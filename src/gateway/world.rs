@@ -2,7 +2,10 @@
 
 use std::{
     net::{IpAddr, UdpSocket},
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -10,7 +13,7 @@ use super::{snapshot::Snapshot, worker};
 use crate::{
     config::{Backend, CacheRule, Frontend, Id},
     metrics::{BackendMetrics, FrontendMetrics},
-    rule::{Env, Fact, Sample, fact::Timeout},
+    rule::{Env, Fact, Sample, Table, fact::Timeout},
     time::Timestamp,
 };
 
@@ -57,6 +60,10 @@ impl Env for World<'_> {
 
     fn random(&self) -> u64 {
         fastrand::u64(..)
+    }
+
+    fn table(&self, place: usize) -> Option<&Arc<Table>> {
+        self.snapshot.table(place)
     }
 
     fn fact(&self, fact: Fact) -> Option<Sample<'_>> {

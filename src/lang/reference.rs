@@ -139,6 +139,9 @@ fn arguments(specs: &[ArgSpec]) -> String {
         ArgKind::Frontend => "frontend".to_owned(),
         ArgKind::Backend => "backend".to_owned(),
         ArgKind::Acl => "ACL".to_owned(),
+        ArgKind::Table | ArgKind::OtherTable => "table".to_owned(),
+        ArgKind::Slot => "slot".to_owned(),
+        ArgKind::Index => "index".to_owned(),
         ArgKind::Word(words) => words.join(" or "),
     };
     let one = |spec: &ArgSpec| if spec.required { kind(&spec.kind) } else { format!("[{}]", kind(&spec.kind)) };

@@ -46,9 +46,10 @@ impl Collector for Collected {
 fn frontends(all: &Series<String, FrontendMetrics>, out: &mut Vec<MetricFamily>) {
     let all = locked(all);
     let each = || all.iter().map(|(name, frontend)| (vec![("frontend", name.as_str())], &**frontend));
-    let counters: [Row<FrontendMetrics>; 4] = [
+    let counters: [Row<FrontendMetrics>; 5] = [
         ("tidegate_requests_total", "Requests received, malformed ones included.", |of| of.requests.get()),
         ("tidegate_connections_total", "Client connections accepted.", |of| of.connections.get()),
+        ("tidegate_connections_denied_total", "Client connections closed by rules below HTTP.", |of| of.denied.get()),
         ("tidegate_received_bytes_total", "Bytes received from clients.", |of| of.bytes_in.get()),
         ("tidegate_sent_bytes_total", "Bytes sent to clients.", |of| of.bytes_out.get()),
     ];

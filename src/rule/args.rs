@@ -66,6 +66,14 @@ pub enum ArgKind {
     Backend,
     /// The name of an ACL, negated behind a `!`.
     Acl,
+    /// The name of a table; that of the proxy at hand when left out.
+    Table,
+    /// The name of a table; absent when left out.
+    OtherTable,
+    /// A slot that `track-sc0` and its kin fill: 0, 1 or 2.
+    Slot,
+    /// An element of an array of counters, from 0.
+    Index,
 }
 
 /// One argument as a row's code gets it.
@@ -87,6 +95,8 @@ pub enum Arg {
     Var(VarId),
     /// A frontend's place among the frontends, a backend's among the backends.
     Proxy(usize),
+    /// A table's place in the configuration's list.
+    Table(usize),
     /// An ACL, perhaps negated.
     Acl(bool, Arc<Acl>),
     /// What is in a file.
@@ -193,6 +203,19 @@ impl Args {
             Arg::Proxy(place) => Some(*place),
             _ => None,
         }
+    }
+
+    /// The place of the table at `index`.
+    pub fn table(&self, index: usize) -> Option<usize> {
+        match self.at(index) {
+            Arg::Table(place) => Some(*place),
+            _ => None,
+        }
+    }
+
+    /// The small number at `index`: a slot or the index of an element.
+    pub fn place(&self, index: usize) -> Option<usize> {
+        self.int(index).and_then(|value| usize::try_from(value).ok())
     }
 
     /// The ACLs among the arguments, each with whether it is negated.

@@ -26,6 +26,7 @@ pub mod session;
 pub mod table;
 pub mod template;
 pub mod trace;
+pub mod track;
 pub mod txn;
 pub mod vars;
 
@@ -40,6 +41,7 @@ pub use notes::{Notes, RulePlace};
 pub use phase::{Phase, Source, Stage};
 pub use sample::{Sample, Type};
 pub use session::Session;
+pub use table::Table;
 pub use trace::Trace;
 pub use txn::{BindName, Client, Env, Tls, Txn};
 pub use vars::{VarId, VarScope, Vars};

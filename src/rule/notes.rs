@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::trace::Trace;
+use super::{trace::Trace, track::Tracks};
 
 /// Notes of one exchange; they travel with it. Empty ones hold no memory.
 #[derive(Clone, Debug, Default)]
@@ -11,6 +11,8 @@ pub struct Notes {
     pub last_rule: Option<RulePlace>,
     /// The status that the server gave (`server_status`), before response rules; `None` when it gave none.
     pub server_status: Option<u16>,
+    /// What the exchange is tracked by; `None` while nothing is.
+    pub tracks: Option<Arc<Tracks>>,
     /// Who asked why rules decide as they do; `None`: nobody.
     pub trace: Option<Arc<Trace>>,
 }

@@ -3,8 +3,16 @@
 /// When a rule set runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Phase {
+    /// `tcp-request connection`: a client has connected, and nothing more.
+    Connection,
+    /// `tcp-request session`: the connection is ready, its TLS session included.
+    Session,
+    /// `tcp-request content`: the request's head is there and not counted yet.
+    Content,
     /// `http-request`: the request's head is there.
     Request,
+    /// `tcp-response content`: on every response a backend or the cache delivers, before `http-response`.
+    ResponseContent,
     /// `http-response`: on every response a backend or the cache delivers.
     Response,
     /// `http-after-response`: on everything a client gets, our own answers included.
@@ -18,12 +26,25 @@ pub enum Phase {
 impl Phase {
     /// Whether rules of this phase edit the response.
     pub const fn on_response(self) -> bool {
-        matches!(self, Self::Response | Self::AfterResponse | Self::CacheResponse)
+        matches!(self, Self::ResponseContent | Self::Response | Self::AfterResponse | Self::CacheResponse)
+    }
+
+    /// What is there when its rules run.
+    pub const fn reach(self) -> Stage {
+        match self {
+            Self::Connection | Self::Session => Stage::Connection,
+            Self::Content | Self::Request => Stage::Request,
+            _ => Stage::Response,
+        }
     }
 
     /// The keyword that opens a rule of this phase.
     pub const fn keyword(self) -> &'static str {
         match self {
+            Self::Connection => "tcp-request connection",
+            Self::Session => "tcp-request session",
+            Self::Content => "tcp-request content",
+            Self::ResponseContent => "tcp-response content",
             Self::Request => "http-request",
             Self::Response => "http-response",
             Self::AfterResponse => "http-after-response",

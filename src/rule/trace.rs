@@ -145,6 +145,7 @@ impl Before {
             Some(Verdict::Deny(answer)) => effects.push(format!("refused with {}", answer.head.status)),
             Some(Verdict::Answer(answer)) => effects.push(format!("answered with {}", answer.head.status)),
             Some(Verdict::Purge { .. }) => effects.push("purged".to_owned()),
+            Some(Verdict::Close { .. }) => effects.push("connection closed".to_owned()),
             Some(Verdict::Continue) => effects.push("the rest of its rules is skipped".to_owned()),
             None => {}
         }

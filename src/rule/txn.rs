@@ -7,7 +7,15 @@ use std::{
 
 use bumpalo::Bump;
 
-use super::{fact::Fact, notes::Notes, sample::Sample, session::Session, vars::Vars};
+use super::{
+    fact::Fact,
+    notes::Notes,
+    sample::Sample,
+    session::Session,
+    table::{Table, Tracked},
+    track::Tracks,
+    vars::Vars,
+};
 use crate::{
     message::{Request, Response},
     time::Timestamp,
@@ -79,6 +87,9 @@ pub trait Env {
 
     /// What the running gateway knows; `None` when it has no such thing.
     fn fact(&self, fact: Fact) -> Option<Sample<'_>>;
+
+    /// The table at a place of the configuration's list; `None` when there is none.
+    fn table(&self, place: usize) -> Option<&Arc<Table>>;
 }
 
 /// One exchange under evaluation: everything a fetch may read and an action may change.
@@ -97,4 +108,25 @@ pub struct Txn<'t> {
     pub env: &'t dyn Env,
     /// Room for samples that had to be made; emptied after each request.
     pub arena: &'t Bump,
+}
+
+impl Txn<'_> {
+    /// The time in milliseconds.
+    pub fn millis(&self) -> u64 {
+        self.env.now().as_millis()
+    }
+
+    /// Reads what the exchange or its connection is tracked by in a slot; `None` when that is nothing.
+    pub fn tracked<T>(&self, slot: usize, read: impl FnOnce(&Tracked) -> T) -> Option<T> {
+        match &self.notes.tracks {
+            Some(tracks) => tracks.with(slot, read),
+            None => self.client.known_session()?.tracks.with(slot, read),
+        }
+    }
+
+    /// What the exchange is tracked by, made when there is nothing yet.
+    pub fn tracks(&mut self) -> &Arc<Tracks> {
+        let session = || self.client.known_session().cloned();
+        self.notes.tracks.get_or_insert_with(|| Arc::new(Tracks::new(session())))
+    }
 }

@@ -17,7 +17,7 @@ pub(super) struct Expected {
     frontend: Option<String>,
     /// The backend's name; `-`: none was chosen.
     backend: Option<String>,
-    /// `answer`, `purge`, `lookup` or `pass`.
+    /// `answer`, `purge`, `lookup`, `pass` or `close`.
     decision: Option<String>,
     /// Why it passes the cache, or why its response is not stored.
     reason: Option<String>,
@@ -80,6 +80,7 @@ impl Expected {
         let (kind, passed, answer, sent) = match &got.decision {
             Decision::Answer { head, body, .. } => ("answer", None, Some((head, body)), None),
             Decision::Purge { .. } => ("purge", None, None, None),
+            Decision::Close => ("close", None, None, None),
             Decision::Lookup { sent, .. } => ("lookup", None, None, Some(sent)),
             Decision::Pass { reason, sent } => ("pass", Some(*reason), None, Some(sent)),
         };

@@ -68,7 +68,7 @@ impl<R: Reply> Delivery<'_, R> {
     async fn pass_on(&mut self, mut response: Response, exchange: Exchange, bypass: Bypass) -> io::Result<Flow> {
         hop::strip(&mut response.fields);
         let shared = &self.worker.shared;
-        respond::passed(shared, self.snapshot, &mut self.plan, self.client, &mut self.request, &mut response);
+        respond::passed(shared, self.snapshot, &mut self.plan, self.client, &mut self.request, &mut response)?;
         let (status, reason) = (response.status, Some(bypass.as_str()));
         self.ending = Ending { status, outcome: Outcome::Pass, reason, rule: self.plan.rule() };
         let bodyless = self.request.method() == b"HEAD" || response.is_bodyless();

@@ -6,7 +6,7 @@ use super::{
     place::{ALL, BACK, FRONT, LISTENING, RULED, SERVED},
     row,
 };
-use crate::lang::section::{bind, log, nuster, proxy, route, rules, server, timeout};
+use crate::lang::section::{bind, log, nuster, proxy, route, rules, server, table, timeout};
 
 type Proxy = Status<ProxyHandler>;
 
@@ -250,7 +250,7 @@ pub(in crate::lang) const TABLE: &[Row<ProxyHandler>] = &[
     row("stick on", BACK, Refused("keeping a client with one server is not built yet")),
     row("stick store-request", BACK, Refused("keeping a client with one server is not built yet")),
     row("stick store-response", BACK, Refused("keeping a client with one server is not built yet")),
-    row("stick-table", ALL, Refused("tables of counters are not built yet")),
+    row("stick-table", RULED, Honoured(table::line)),
     row("tcp-check comment", BACK, CHECKS),
     row("tcp-check connect", BACK, CHECKS),
     row("tcp-check expect", BACK, CHECKS),
@@ -260,36 +260,12 @@ pub(in crate::lang) const TABLE: &[Row<ProxyHandler>] = &[
     row("tcp-check send-lf", BACK, CHECKS),
     row("tcp-check set-var", BACK, CHECKS),
     row("tcp-check unset-var", BACK, CHECKS),
-    row(
-        "tcp-request connection",
-        ALL,
-        Refused("rules below HTTP are not built yet; `http-request deny` and `http-response deny` see every request"),
-    ),
-    row(
-        "tcp-request content",
-        ALL,
-        Refused("rules below HTTP are not built yet; `http-request deny` and `http-response deny` see every request"),
-    ),
-    row(
-        "tcp-request inspect-delay",
-        ALL,
-        Refused("rules below HTTP are not built yet; `http-request deny` and `http-response deny` see every request"),
-    ),
-    row(
-        "tcp-request session",
-        ALL,
-        Refused("rules below HTTP are not built yet; `http-request deny` and `http-response deny` see every request"),
-    ),
-    row(
-        "tcp-response content",
-        ALL,
-        Refused("rules below HTTP are not built yet; `http-request deny` and `http-response deny` see every request"),
-    ),
-    row(
-        "tcp-response inspect-delay",
-        ALL,
-        Refused("rules below HTTP are not built yet; `http-request deny` and `http-response deny` see every request"),
-    ),
+    row("tcp-request connection", FRONT, Honoured(rules::tcp_connection)),
+    row("tcp-request content", ALL, Honoured(rules::tcp_content)),
+    row("tcp-request inspect-delay", ALL, Honoured(rules::inspect_delay)),
+    row("tcp-request session", FRONT, Honoured(rules::tcp_session)),
+    row("tcp-response content", BACK, Honoured(rules::tcp_response_content)),
+    row("tcp-response inspect-delay", BACK, Honoured(rules::inspect_delay)),
     row("timeout check", BACK, Accepted("health checks are not built yet")),
     row("timeout client", FRONT, Honoured(timeout::client)),
     row("timeout client-fin", ALL, Accepted("a connection that is half closed has the ordinary timeout")),

@@ -16,6 +16,7 @@ use crate::{
         fetch::{self, FetchRow},
         matcher::{Method, number::integer},
         sample::leading_int,
+        table::KeyKind,
     },
 };
 
@@ -51,12 +52,15 @@ pub(super) fn too_early<'e>(
     phase: Phase,
     span: Span,
 ) -> Option<Diagnostic> {
-    if phase != Phase::Request {
+    if phase.reach() == Stage::Response {
         return None;
     }
     let (reads, help) = if exprs.clone().any(|expr| expr.stage() == Stage::Response) {
         let reads = format!("reads the response, and `{}` rules run before there is one", phase.keyword());
         (reads, "use it in an `http-response` rule")
+    } else if exprs.clone().any(|expr| expr.stage() > phase.reach()) {
+        let reads = format!("reads the request, and `{}` rules run before there is one", phase.keyword());
+        (reads, "use it in an `http-request` rule")
     } else if scope.proxy.listens && !scope.proxy.serves && exprs.clone().any(reads_backend) {
         let reads = "asks for the backend, and none is chosen yet when request rules of a frontend run";
         (reads.to_owned(), "use it in the backend, or in an `http-response` rule")
@@ -223,6 +227,9 @@ fn proxy(scope: &mut Scope<'_>, name: &str, span: Span, kind: ArgKind) -> Option
 /// What an argument is that was left out: a proxy is the one at hand. A `defaults` section is none; its lines are read
 /// again for those who inherit them.
 fn own(scope: &mut Scope<'_>, word: &Word, call: &Call, kind: ArgKind) -> Option<Arg> {
+    if kind == ArgKind::Table {
+        return own_table(scope, word, call);
+    }
     let (what, fits) = match kind {
         ArgKind::Frontend => ("frontend", scope.proxy.listens),
         ArgKind::Backend => ("backend", scope.proxy.serves),
@@ -239,6 +246,41 @@ fn own(scope: &mut Scope<'_>, word: &Word, call: &Call, kind: ArgKind) -> Option
     let finding = Diagnostic::error(codes::MISSING_ARGUMENT, word.part(call.whole.clone()), message);
     scope.report(finding.help(format!("name one: `{name}(NAME)`")));
     None
+}
+
+/// The table of the proxy at hand; lines of a `defaults` section are read again for those who inherit them.
+fn own_table(scope: &mut Scope<'_>, word: &Word, call: &Call) -> Option<Arg> {
+    let known = scope.proxies.tables();
+    if let Some(place) = known.iter().position(|table| table.name == scope.proxy.name) {
+        return Some(Arg::Table(place));
+    }
+    if !scope.proxy.listens && !scope.proxy.serves {
+        return Some(Arg::Absent);
+    }
+    let name = String::from_utf8_lossy(call.name(word)).into_owned();
+    let message = format!("`{name}` is about a table, and `{}` has none", scope.proxy.name);
+    let finding = Diagnostic::error(codes::MISSING_ARGUMENT, word.part(call.whole.clone()), message);
+    scope.report(finding.help(format!("name one: `{name}(NAME)`, or add a `stick-table` line")));
+    None
+}
+
+/// A number within these bounds.
+fn small(text: &[u8], bounds: std::ops::RangeInclusive<i64>) -> Option<Arg> {
+    integer(text).filter(|value| bounds.contains(value)).map(Arg::Int)
+}
+
+/// The place of a table that is named, and what its keys are.
+pub(super) fn known_table(scope: &mut Scope<'_>, name: &str, span: Span) -> Option<(usize, KeyKind)> {
+    let known = scope.proxies.tables();
+    let found = known.iter().enumerate().find(|(_, table)| table.name == name);
+    let found = found.map(|(place, table)| (place, table.key));
+    if found.is_none() {
+        let nearest = suggest::nearest(name, known.iter().map(|table| table.name.as_str()));
+        let finding = Diagnostic::error(codes::BAD_ARGUMENT, span, format!("there is no table `{name}`"));
+        let help = "a table has the name of the proxy whose `stick-table` line it is";
+        scope.report(finding.did_you_mean(nearest).help(help));
+    }
+    found
 }
 
 /// The bytes that pairs of hexadecimal digits are.
@@ -295,6 +337,9 @@ fn argument(scope: &mut Scope<'_>, word: &Word, raw: &RawArg, kind: ArgKind) -> 
             .map(|bytes| Arg::Text(bytes.into()))
             .or_else(|| wrong(scope, "pairs of hexadecimal digits")),
         ArgKind::Frontend | ArgKind::Backend => proxy(scope, &text, span, kind),
+        ArgKind::Table | ArgKind::OtherTable => known_table(scope, &text, span).map(|(place, _)| Arg::Table(place)),
+        ArgKind::Slot => small(&raw.text, 0..=2).or_else(|| wrong(scope, "a slot: 0, 1 or 2")),
+        ArgKind::Index => small(&raw.text, 0..=99).or_else(|| wrong(scope, "an index from 0 to 99")),
         ArgKind::Acl => {
             let name = text.trim_start_matches('!');
             let negated = (text.len() - name.len()) % 2 == 1;

@@ -39,26 +39,18 @@ const FETCHES: &str = "51d.all avg_queue bc.timer.connect bc_be_queue bc_dst bc_
      ssl_fc_server_handshake_traffic_secret ssl_fc_server_random ssl_fc_server_traffic_secret_0 ssl_fc_session_id \
      ssl_fc_session_key ssl_fc_sigalgs_bin ssl_fc_supported_versions_bin ssl_fc_unique_id ssl_s_chain_der ssl_s_der \
      ssl_s_i_dn ssl_s_key_alg ssl_s_notafter ssl_s_notbefore ssl_s_s_dn ssl_s_serial ssl_s_sha1 ssl_s_sig_alg \
-     ssl_s_version table_avl table_cnt term_events tgroup txn.conn_retries txn.id32 txn.redispatched \
+     ssl_s_version term_events tgroup txn.conn_retries txn.id32 txn.redispatched \
      txn.sess_term_state txn.timer.total txn.timer.user unique-id waiting_entity";
 
 /// What follows `sc_`, `sc0_`, `sc1_`, `sc2_` and `src_` (HAProxy manual §7.3.3).
-const COUNTERS: &str = "bytes_in_rate bytes_out_rate clr_gpc clr_gpc0 clr_gpc1 conn_cnt conn_cur conn_rate get_gpc get_gpc0 get_gpc1 \
-     get_gpt get_gpt0 glitch_cnt glitch_rate gpc0_rate gpc1_rate gpc_rate http_err_cnt http_err_rate http_fail_cnt \
-     http_fail_rate http_req_cnt http_req_rate inc_gpc inc_gpc0 inc_gpc1 kbytes_in kbytes_out key sess_cnt sess_rate \
-     tracked trackers updt_conn_cnt";
+const COUNTERS: &str = "glitch_cnt glitch_rate";
 
 /// Converters (HAProxy manual §7.3.1).
-const CONVERTERS: &str = "51d.single aes_cbc_dec aes_cbc_enc aes_gcm_dec aes_gcm_enc capture-req capture-res da-csv-conv debug \
-     eth.data eth.dst eth.hdr eth.proto eth.src eth.vlan fe_exists fix_is_valid fix_tag_value in_table ip.data \
-     ip.df ip.dst ip.fp ip.hdr ip.proto ip.src ip.tos ip.ttl ip.ver jwt_decrypt_cert jwt_decrypt_jwk \
+const CONVERTERS: &str = "51d.single aes_cbc_dec aes_cbc_enc aes_gcm_dec aes_gcm_enc capture-req capture-res \
+     da-csv-conv debug eth.data eth.dst eth.hdr eth.proto eth.src eth.vlan fe_exists fix_is_valid fix_tag_value \
+     ip.data ip.df ip.dst ip.fp ip.hdr ip.proto ip.src ip.tos ip.ttl ip.ver jwt_decrypt_cert jwt_decrypt_jwk \
      jwt_decrypt_secret jwt_verify_cert map_key map_regm mqtt_field_value mqtt_is_valid nbsrv protobuf srv_is_up \
-     srv_queue table_bytes_in_rate table_bytes_out_rate table_clr_gpc table_clr_gpc0 table_clr_gpc1 \
-     table_conn_cnt table_conn_cur table_conn_rate table_expire table_glitch_cnt table_glitch_rate table_gpc \
-     table_gpc0 table_gpc0_rate table_gpc1 table_gpc1_rate table_gpc_rate table_gpt table_gpt0 table_http_err_cnt \
-     table_http_err_rate table_http_fail_cnt table_http_fail_rate table_http_req_cnt table_http_req_rate \
-     table_idle table_inc_gpc table_inc_gpc0 table_inc_gpc1 table_kbytes_in table_kbytes_out table_server_id \
-     table_sess_cnt table_sess_rate table_trackers tcp.dst tcp.flags tcp.options.mss tcp.options.sack \
+     srv_queue table_glitch_cnt table_glitch_rate tcp.dst tcp.flags tcp.options.mss tcp.options.sack \
      tcp.options.tsopt tcp.options.tsval tcp.options.wscale tcp.options.wsopt tcp.options_list tcp.seq tcp.src \
      tcp.win ungrpc when x509_v_err_str";
 

@@ -40,6 +40,7 @@ use super::{
     in_words,
     source::Span,
 };
+use crate::rule::table::Spec;
 
 /// What words are resolved in.
 pub struct Scope<'a> {
@@ -76,6 +77,8 @@ pub trait Proxies {
     fn frontends(&self) -> Vec<&str>;
     /// The backends and `listen` sections.
     fn backends(&self) -> Vec<&str>;
+    /// The tables.
+    fn tables(&self) -> Vec<&Spec>;
 }
 
 impl Scope<'_> {

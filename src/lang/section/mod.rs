@@ -19,6 +19,7 @@ pub(super) mod route;
 pub(super) mod rules;
 pub(super) mod server;
 pub(super) mod store;
+pub(super) mod table;
 pub(super) mod timeout;
 
 use std::{collections::HashSet, path::PathBuf};
@@ -129,6 +130,7 @@ pub(super) fn read(
     let heads: Vec<_> =
         sections.iter().zip(ends).filter_map(|(section, next)| head::read(&mut loader, section, next)).collect();
     names::collect(&mut loader, &heads);
+    table::collect(&mut loader, &heads);
     let all = |kind: Kind| heads.iter().filter(move |head| head.kind == kind);
     for head in all(Kind::Global) {
         for line in &head.section.lines {
@@ -154,6 +156,7 @@ pub(super) fn read(
     }
     check::proxies(&mut loader, &drafts);
     proxy::finish(&mut loader, drafts);
+    loader.config.tables = loader.names.tables.drain(..).map(|(table, _)| table).collect();
     (loader.config, loader.diagnostics)
 }
 

@@ -7,6 +7,7 @@ use super::{Kind, Loader, head::Head};
 use crate::{
     config::{Backend, Frontend, Id, Store},
     lang::{ast::Word, code, diag::Diagnostic, resolve::Proxies, source::Span, suggest},
+    rule::table::Spec,
 };
 
 /// What names stand for.
@@ -15,6 +16,8 @@ pub(super) struct Names {
     frontends: HashMap<String, (Id<Frontend>, Span)>,
     backends: HashMap<String, (Id<Backend>, Span)>,
     stores: HashMap<String, (Id<Store>, Span)>,
+    /// The tables and where each is, in the order of the configuration's list.
+    pub(super) tables: Vec<(Spec, Span)>,
     /// Stores that `cache` sections declare.
     pub(super) declared: Vec<Id<Store>>,
     /// `max-age` of stores: an upper bound for lifetimes that the origin gives.
@@ -30,6 +33,10 @@ impl Proxies for Names {
 
     fn backends(&self) -> Vec<&str> {
         in_order(self.backends.iter().map(|(name, (id, _))| (id.index(), name.as_str())))
+    }
+
+    fn tables(&self) -> Vec<&Spec> {
+        self.tables.iter().map(|(table, _)| table).collect()
     }
 }
 

@@ -58,9 +58,13 @@ pub(in crate::lang) struct Draft {
 /// The rules of a proxy, by phase.
 #[derive(Default)]
 pub(super) struct Rules {
+    pub(super) connection: Vec<Rule>,
+    pub(super) session: Vec<Rule>,
+    pub(super) content: Vec<Rule>,
     pub(super) request: Vec<Rule>,
     /// Plain `redirect` lines, which run behind all `http-request` ones.
     pub(super) redirects: Vec<Rule>,
+    pub(super) response_content: Vec<Rule>,
     pub(super) response: Vec<Rule>,
     pub(super) after_response: Vec<Rule>,
     pub(super) cache_response: Vec<Rule>,
@@ -269,6 +273,9 @@ impl Draft {
             maxconn: self.maxconn,
             timeouts: self.timeouts.of_client(),
             forwardfor: self.forwardfor.clone(),
+            connection: set(&self.rules.connection),
+            session: set(&self.rules.session),
+            content: set(&self.rules.content),
             request: self.rules.request(),
             response: set(&self.rules.response),
             after_response: set(&self.rules.after_response),
@@ -289,7 +296,10 @@ impl Draft {
             balance: self.balance,
             timeouts: self.timeouts.of_server(),
             forwardfor: self.forwardfor.clone(),
+            content: set(&rules.content),
             request: rules.request(),
+            // They are a backend's alone, so those of a `listen` run with its back half.
+            response_content: set(&self.rules.response_content),
             response: set(&rules.response),
             after_response: set(&rules.after_response),
             cache_response: set(&rules.cache_response),

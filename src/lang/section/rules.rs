@@ -7,6 +7,7 @@ use crate::{
         diag::{Diagnostic, Label},
         resolve::{self, Dialect},
         source::Span,
+        unit::TimeUnit,
     },
     policy::terms::Ttl,
     rule::{Phase, Rule},
@@ -29,6 +30,40 @@ pub(in crate::lang) fn http_request(loader: &mut Loader<'_>, draft: &mut Draft, 
     if let Some(rule) = rule(loader, draft, Phase::Request, &args) {
         draft.rules.request.push(rule);
     }
+}
+
+/// `tcp-request connection …`.
+pub(in crate::lang) fn tcp_connection(loader: &mut Loader<'_>, draft: &mut Draft, args: Args<'_>) {
+    if let Some(rule) = rule(loader, draft, Phase::Connection, &args) {
+        draft.rules.connection.push(rule);
+    }
+}
+
+/// `tcp-request session …`.
+pub(in crate::lang) fn tcp_session(loader: &mut Loader<'_>, draft: &mut Draft, args: Args<'_>) {
+    if let Some(rule) = rule(loader, draft, Phase::Session, &args) {
+        draft.rules.session.push(rule);
+    }
+}
+
+/// `tcp-request content …`.
+pub(in crate::lang) fn tcp_content(loader: &mut Loader<'_>, draft: &mut Draft, args: Args<'_>) {
+    if let Some(rule) = rule(loader, draft, Phase::Content, &args) {
+        draft.rules.content.push(rule);
+    }
+}
+
+/// `tcp-response content …`.
+pub(in crate::lang) fn tcp_response_content(loader: &mut Loader<'_>, draft: &mut Draft, args: Args<'_>) {
+    if let Some(rule) = rule(loader, draft, Phase::ResponseContent, &args) {
+        draft.rules.response_content.push(rule);
+    }
+}
+
+/// `tcp-request inspect-delay TIME` and `tcp-response inspect-delay TIME`: heads are complete before rules run, so there
+/// is nothing to wait for.
+pub(in crate::lang) fn inspect_delay(loader: &mut Loader<'_>, _: &mut Draft, args: Args<'_>) {
+    loader.only_time(args, TimeUnit::Millis);
 }
 
 /// `http-response …`.

@@ -1,6 +1,7 @@
 //! What rules do, and what comes out of a rule set.
 
 pub mod answer;
+pub mod count;
 pub mod header;
 pub mod redirect;
 pub mod target;
@@ -9,6 +10,7 @@ use bytes::Bytes;
 
 use self::{
     answer::Reply,
+    count::{CounterEdit, Track, Tracking},
     header::{HeaderDelete, HeaderEdit, HeaderReplace},
     redirect::Redirect,
     target::PathReplace,
@@ -63,6 +65,15 @@ pub enum Action {
         /// Whether a stale object is left.
         soft: bool,
     },
+    /// `reject`, `close`, `silent-drop`.
+    Close {
+        /// Whether the client is not even told that the connection ends.
+        silent: bool,
+    },
+    /// `track-sc0 EXPR`.
+    Track(Box<Track>),
+    /// `sc-inc-gpc0` and its kin.
+    Counter(Box<CounterEdit>),
 }
 
 /// One rule: an action, perhaps under a condition.
@@ -106,6 +117,11 @@ pub enum Verdict {
         /// `http-request purge soft`.
         soft: bool,
     },
+    /// The connection is closed without an answer.
+    Close {
+        /// Whether the client is not even told so (`silent-drop`).
+        silent: bool,
+    },
 }
 
 /// What follows an action.
@@ -136,6 +152,12 @@ impl RuleSet {
     /// Whether a rule keeps something for the connection, in its [`super::Session`].
     pub fn keeps_session(&self) -> bool {
         self.rules.iter().any(Rule::keeps_session)
+    }
+
+    /// Whether a rule tracks exchanges.
+    pub fn tracks(&self) -> bool {
+        let of_exchange = |track: &Track| track.tracks != Tracking::Connection;
+        self.rules.iter().any(|rule| matches!(&rule.action, Action::Track(track) if of_exchange(track)))
     }
 
     /// The latest stage any rule needs.
@@ -193,6 +215,7 @@ impl Rule {
     fn keeps_session(&self) -> bool {
         let of_connection = |id: VarId| id.scope == VarScope::Sess;
         matches!(self.action, Action::SetVar(id, _) | Action::SetVarFormat(id, _) if of_connection(id))
+            || matches!(&self.action, Action::Track(track) if track.tracks == Tracking::Connection)
             || self.exprs().flat_map(Expr::vars).any(of_connection)
     }
 
@@ -207,6 +230,8 @@ impl Action {
     pub fn exprs(&self) -> impl Iterator<Item = &Expr> {
         let expr = match self {
             Self::SetVar(_, expr) => Some(expr),
+            Self::Track(track) => Some(&track.key),
+            Self::Counter(edit) => edit.expr(),
             _ => None,
         };
         expr.into_iter().chain(self.formats().into_iter().flat_map(Format::exprs))
@@ -229,7 +254,14 @@ impl Action {
             Self::ReplacePath(replace) => vec![&replace.with],
             Self::Deny(reply) | Self::Return(reply) => reply.formats().collect(),
             Self::Redirect(redirect) => vec![&redirect.to],
-            Self::Allow | Self::DelHeader(_) | Self::SetVar(..) | Self::UnsetVar(_) | Self::Purge { .. } => vec![],
+            Self::Allow
+            | Self::DelHeader(_)
+            | Self::SetVar(..)
+            | Self::UnsetVar(_)
+            | Self::Purge { .. }
+            | Self::Close { .. }
+            | Self::Track(_)
+            | Self::Counter(_) => vec![],
         }
     }
 
@@ -265,6 +297,9 @@ impl Action {
                 }
             }
             Self::Purge { soft } => return Flow::End(Verdict::Purge { soft: *soft }),
+            Self::Close { silent } => return Flow::End(Verdict::Close { silent: *silent }),
+            Self::Track(track) => track.apply(txn),
+            Self::Counter(edit) => edit.apply(txn),
         }
         Flow::Next
     }

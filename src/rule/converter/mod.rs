@@ -14,6 +14,7 @@ mod piece;
 pub mod query;
 pub mod regsub;
 mod strftime;
+pub(super) mod table;
 pub(super) mod text;
 mod token;
 mod variable;
@@ -79,6 +80,9 @@ pub fn rows() -> impl Iterator<Item = &'static ConverterRow> {
         date::ROWS,
         forwarded::ROWS,
         map::ROWS,
+        table::COUNTERS,
+        table::ARRAYS,
+        table::ROWS,
     ]
     .into_iter()
     .flatten()

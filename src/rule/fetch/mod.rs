@@ -7,6 +7,7 @@ mod auth;
 mod connection;
 mod constant;
 mod cookie;
+pub(super) mod counter;
 mod gateway;
 mod header;
 mod names;
@@ -104,6 +105,9 @@ pub fn rows() -> impl Iterator<Item = &'static FetchRow> {
         param::ROWS,
         auth::ROWS,
         response::ROWS,
+        counter::COUNTERS,
+        counter::ARRAYS,
+        counter::ROWS,
     ]
     .into_iter()
     .flatten()

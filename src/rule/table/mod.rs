@@ -15,7 +15,7 @@ use std::{
     collections::BTreeMap,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering},
     },
 };
 
@@ -60,6 +60,7 @@ impl Spec {
 #[derive(Debug)]
 pub struct Table {
     spec: Spec,
+    limits: Limits,
     layout: Layout,
     rows: DashMap<Key, Arc<Row>>,
     /// Rows, or promises of them.
@@ -67,6 +68,33 @@ pub struct Table {
     /// The rows by when they were used, as far as is known here; the second number only tells them apart.
     ages: Mutex<BTreeMap<(u64, u64), Arc<Row>>>,
     made: AtomicU64,
+}
+
+/// What of a spec may change while a table lives.
+#[derive(Debug)]
+struct Limits {
+    size: AtomicUsize,
+    /// `u64::MAX`: never.
+    expire: AtomicU64,
+    nopurge: AtomicBool,
+}
+
+impl Limits {
+    fn new(spec: &Spec) -> Self {
+        Self {
+            size: AtomicUsize::new(spec.size),
+            expire: AtomicU64::new(spec.expire.unwrap_or(u64::MAX)),
+            nopurge: AtomicBool::new(spec.nopurge),
+        }
+    }
+
+    fn size(&self) -> usize {
+        self.size.load(Ordering::Relaxed)
+    }
+
+    fn expire(&self) -> Option<u64> {
+        Some(self.expire.load(Ordering::Relaxed)).filter(|expire| *expire < u64::MAX)
+    }
 }
 
 #[derive(Debug)]
@@ -85,6 +113,7 @@ impl Table {
     pub fn new(spec: Spec) -> Self {
         Self {
             layout: Layout::new(&spec.stored),
+            limits: Limits::new(&spec),
             rows: DashMap::new(),
             count: AtomicUsize::new(0),
             ages: Mutex::default(),
@@ -93,7 +122,14 @@ impl Table {
         }
     }
 
-    /// What it is.
+    /// Takes size, expiry and `nopurge` over from a spec that agrees with its own.
+    pub fn set_limits(&self, spec: &Spec) {
+        self.limits.size.store(spec.size, Ordering::Relaxed);
+        self.limits.expire.store(spec.expire.unwrap_or(u64::MAX), Ordering::Relaxed);
+        self.limits.nopurge.store(spec.nopurge, Ordering::Relaxed);
+    }
+
+    /// What it was made as; see [`Table::set_limits`].
     pub const fn spec(&self) -> &Spec {
         &self.spec
     }
@@ -102,7 +138,7 @@ impl Table {
     pub fn fill(&self, now: u64) -> (usize, usize) {
         self.sweep(now);
         let count = self.count.load(Ordering::Relaxed);
-        (count, self.spec.size.saturating_sub(count))
+        (count, self.limits.size().saturating_sub(count))
     }
 
     /// Reads the entry of a key; `None` when there is none. That is no use of it.
@@ -156,25 +192,33 @@ impl Table {
 
     /// Forgets what has expired, so much of it as is cheap; gives how many entries that were.
     pub fn sweep(&self, now: u64) -> usize {
-        let Some(expire) = self.spec.expire else { return 0 };
-        let mut ages = self.ages();
-        self.forget(&mut ages, now, usize::MAX, SWEPT, |used| used.saturating_add(expire) <= now)
+        let over = self.count.load(Ordering::Relaxed).saturating_sub(self.limits.size());
+        let mut forgotten = 0;
+        if over > 0 {
+            // The table was made smaller.
+            forgotten += self.forget(&mut self.ages(), now, over, SWEPT, |_| true);
+        }
+        if let Some(expire) = self.limits.expire() {
+            let old = |used: u64| used.saturating_add(expire) <= now;
+            forgotten += self.forget(&mut self.ages(), now, usize::MAX, SWEPT, old);
+        }
+        forgotten
     }
 
     /// Promises room for a row; `false` when there is none.
     fn promise(&self, now: u64) -> bool {
         let promise = || {
-            let more = |count| (count < self.spec.size).then_some(count + 1);
+            let more = |count| (count < self.limits.size()).then_some(count + 1);
             self.count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
         };
         if promise() {
             return true;
         }
-        if self.spec.nopurge {
+        if self.limits.nopurge.load(Ordering::Relaxed) {
             self.sweep(now);
         } else {
             // A few more than the one that is needed, so that not each new row looks for an old one.
-            let wanted = self.spec.size / 256 + 1;
+            let wanted = self.limits.size() / 256 + 1;
             let mut ages = self.ages();
             self.forget(&mut ages, now, wanted, wanted * 2 + SWEPT, |_| true);
         }
@@ -234,7 +278,7 @@ impl Table {
 
     fn is_alive(&self, row: &Row, now: u64) -> bool {
         let expired = |expire: u64| row.used.load(Ordering::Relaxed).saturating_add(expire) <= now;
-        row.trackers.load(Ordering::Relaxed) > 0 || !self.spec.expire.is_some_and(expired)
+        row.trackers.load(Ordering::Relaxed) > 0 || !self.limits.expire().is_some_and(expired)
     }
 
     const fn entry<'e>(&'e self, row: &'e Arc<Row>, now: u64) -> Entry<'e> {
@@ -284,7 +328,7 @@ impl Entry<'_> {
 
     /// Milliseconds until it expires; 0 when it does not.
     pub fn expires_in(&self) -> u64 {
-        self.table.spec.expire.map_or(0, |expire| expire.saturating_sub(self.idle()))
+        self.table.limits.expire().map_or(0, |expire| expire.saturating_sub(self.idle()))
     }
 
     fn touch(&self) {

@@ -1,6 +1,7 @@
 //! Actions: a row for each says where it may stand and how its words are read (HAProxy manual §4.3).
 
 mod answer;
+mod count;
 mod header;
 mod redirect;
 mod target;
@@ -35,7 +36,35 @@ const REQUEST: &[Phase] = &[Phase::Request];
 const LIVE: &[Phase] = &[Phase::Request, Phase::Response, Phase::AfterResponse];
 const ALL: &[Phase] = &[Phase::Request, Phase::Response, Phase::AfterResponse, Phase::CacheResponse];
 
+/// Rules below HTTP.
+const BELOW: &[Phase] = &[Phase::Connection, Phase::Session, Phase::Content, Phase::ResponseContent];
+const CLOSING: &[Phase] = &[Phase::Connection, Phase::Session, Phase::Content, Phase::ResponseContent, Phase::Request];
+const TRACKING: &[Phase] = &[Phase::Connection, Phase::Session, Phase::Content, Phase::Request, Phase::Response];
+/// Everywhere but on what is stored.
+const ANYWHERE: &[Phase] = &[
+    Phase::Connection,
+    Phase::Session,
+    Phase::Content,
+    Phase::ResponseContent,
+    Phase::Request,
+    Phase::Response,
+    Phase::AfterResponse,
+];
+
 const ROWS: &[Row] = &[
+    Row { name: "accept", phases: BELOW, usage: "", read: |scope, input| input.nothing(scope, Action::Allow) },
+    Row { name: "reject", phases: CLOSING, usage: "", read: close },
+    Row { name: "close", phases: &[Phase::ResponseContent], usage: "", read: close },
+    Row { name: "silent-drop", phases: CLOSING, usage: "", read: drop_silently },
+    Row { name: "track-sc0", phases: TRACKING, usage: "EXPRESSION [table TABLE]", read: count::track },
+    Row { name: "track-sc1", phases: TRACKING, usage: "EXPRESSION [table TABLE]", read: count::track },
+    Row { name: "track-sc2", phases: TRACKING, usage: "EXPRESSION [table TABLE]", read: count::track },
+    Row { name: "sc-inc-gpc0", phases: ANYWHERE, usage: "", read: count::increase_first },
+    Row { name: "sc-inc-gpc1", phases: ANYWHERE, usage: "", read: count::increase_second },
+    Row { name: "sc-inc-gpc", phases: ANYWHERE, usage: "", read: count::increase_element },
+    Row { name: "sc-add-gpc", phases: ANYWHERE, usage: "NUMBER|EXPRESSION", read: count::add_to_element },
+    Row { name: "sc-set-gpt0", phases: ANYWHERE, usage: "NUMBER|EXPRESSION", read: count::set_first_tag },
+    Row { name: "sc-set-gpt", phases: ANYWHERE, usage: "NUMBER|EXPRESSION", read: count::set_tag },
     Row { name: "allow", phases: LIVE, usage: "", read: |scope, input| input.nothing(scope, Action::Allow) },
     Row { name: "set-header", phases: ALL, usage: "NAME FORMAT", read: header::set },
     Row { name: "add-header", phases: ALL, usage: "NAME FORMAT", read: header::add },
@@ -45,9 +74,9 @@ const ROWS: &[Row] = &[
     Row { name: "set-path", phases: REQUEST, usage: "FORMAT", read: target::set_path },
     Row { name: "set-query", phases: REQUEST, usage: "FORMAT", read: target::set_query },
     Row { name: "replace-path", phases: REQUEST, usage: "REGEX FORMAT", read: target::replace_path },
-    Row { name: "set-var", phases: LIVE, usage: "EXPRESSION", read: variable::set },
-    Row { name: "set-var-fmt", phases: LIVE, usage: "FORMAT", read: variable::set_format },
-    Row { name: "unset-var", phases: LIVE, usage: "", read: variable::unset },
+    Row { name: "set-var", phases: ANYWHERE, usage: "EXPRESSION", read: variable::set },
+    Row { name: "set-var-fmt", phases: ANYWHERE, usage: "FORMAT", read: variable::set_format },
+    Row { name: "unset-var", phases: ANYWHERE, usage: "", read: variable::unset },
     Row {
         name: "deny",
         phases: &[Phase::Request, Phase::Response],
@@ -133,11 +162,19 @@ fn read(scope: &mut Scope<'_>, phase: Phase, action: &Word, words: &[Word]) -> O
         }
         return None;
     }
-    if let Some(arg) = call.args.first().filter(|_| !name.contains("-var") && !name.starts_with("set-var")) {
+    if let Some(arg) = call.args.first().filter(|_| !name.contains("-var") && !name.starts_with("sc-")) {
         scope.error(codes::ACTION_SHAPE, action.part(arg.at.clone()), format!("`{name}` takes nothing in parentheses"));
         return None;
     }
     (row.read)(scope, &Input { phase, row, action, args: call.args, words })
+}
+
+fn close(scope: &mut Scope<'_>, input: &Input<'_>) -> Option<Action> {
+    input.nothing(scope, Action::Close { silent: false })
+}
+
+fn drop_silently(scope: &mut Scope<'_>, input: &Input<'_>) -> Option<Action> {
+    input.nothing(scope, Action::Close { silent: true })
 }
 
 fn unknown(scope: &mut Scope<'_>, phase: Phase, name: &str, span: Span) {

@@ -44,7 +44,7 @@ const CASES: &[(&str, &str, &str, &str)] = &[
     ("expr path,lowr", codes::UNKNOWN_CONVERTER, "lowr", "did you mean `lower`"),
     ("expr 'path, lower'", codes::UNKNOWN_CONVERTER, " lower", "blanks"),
     ("expr nbsrv(b)", codes::UNBUILT_SAMPLE, "nbsrv", ""),
-    ("expr sc0_http_req_rate", codes::UNBUILT_SAMPLE, "sc0_http_req_rate", ""),
+    ("expr sc0_glitch_rate", codes::UNBUILT_SAMPLE, "sc0_glitch_rate", ""),
     ("expr path,ungrpc(1)", codes::UNBUILT_SAMPLE, "ungrpc", ""),
     ("expr path,length,add(5x)", codes::BAD_ARGUMENT, "5x", ""),
     ("expr path,length,add(x)", codes::BAD_VARIABLE_NAME, "x", "txn.x"),

@@ -4,11 +4,15 @@ mod actions;
 mod caching;
 mod conditions;
 mod converted;
+mod counters;
 mod fetches;
 mod findings;
 mod samples;
 
-use std::net::SocketAddr;
+use std::{
+    net::SocketAddr,
+    sync::{Arc, LazyLock},
+};
 
 use bumpalo::Bump;
 
@@ -16,7 +20,9 @@ use super::*;
 use crate::{
     lang::{ast::Line, source::FileId, testing::Desk},
     message::{Request, Response},
-    rule::{BindName, Client, Env, Fact, Notes, Phase, Rule, RuleSet, Sample, Tls, Txn, Vars, Verdict, fact::Timeout},
+    rule::{
+        BindName, Client, Env, Fact, Notes, Phase, Rule, RuleSet, Sample, Table, Tls, Txn, Vars, Verdict, fact::Timeout,
+    },
     time::Timestamp,
 };
 
@@ -38,6 +44,9 @@ impl Default for Proxy<'_> {
     }
 }
 
+/// Tables as the lines would declare them: every kind of key, with and without arrays.
+static TABLES: LazyLock<Vec<Spec>> = LazyLock::new(counters::tables);
+
 struct Known;
 
 impl Proxies for Known {
@@ -47,6 +56,10 @@ impl Proxies for Known {
 
     fn backends(&self) -> Vec<&str> {
         vec!["front", "back"]
+    }
+
+    fn tables(&self) -> Vec<&Spec> {
+        TABLES.iter().collect()
     }
 }
 
@@ -113,11 +126,15 @@ pub(super) fn line(text: &str) -> Line {
     Line { words, span: span(0, text.len()) }
 }
 
-struct Now;
+/// The gateway at a moment.
+pub(super) struct Now {
+    pub(super) millis: u64,
+    pub(super) tables: Vec<Arc<Table>>,
+}
 
 impl Env for Now {
     fn now(&self) -> Timestamp {
-        Timestamp::from_millis(1_234_567)
+        Timestamp::from_millis(self.millis)
     }
 
     fn random(&self) -> u64 {
@@ -153,6 +170,10 @@ impl Env for Now {
             Fact::IsLocal(address) => Sample::Bool(address.is_ipv4()),
         })
     }
+
+    fn table(&self, place: usize) -> Option<&Arc<Table>> {
+        self.tables.get(place)
+    }
 }
 
 /// One exchange.
@@ -163,6 +184,7 @@ pub(super) struct Exchange {
     pub(super) vars: Vars,
     pub(super) notes: Notes,
     pub(super) arena: Bump,
+    pub(super) env: Now,
 }
 
 impl Exchange {
@@ -185,6 +207,10 @@ impl Exchange {
             vars: Vars::default(),
             notes: Notes::default(),
             arena: Bump::new(),
+            env: Now {
+                millis: 1_234_567,
+                tables: TABLES.iter().map(|spec| Arc::new(Table::new(spec.clone()))).collect(),
+            },
         }
     }
 
@@ -220,7 +246,7 @@ impl Exchange {
             response: self.response.as_mut(),
             vars: &mut self.vars,
             notes: &mut self.notes,
-            env: &Now,
+            env: &self.env,
             arena: &self.arena,
         })
     }
