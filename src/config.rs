@@ -144,6 +144,8 @@ pub struct Frontend {
     pub binds: Vec<Bind>,
     /// `maxconn`: client connections at a time; `None`: no limit of its own.
     pub maxconn: Option<usize>,
+    /// `rate-limit sessions`: client connections that it takes in a second; `None`: no limit.
+    pub rate_limit: Option<u64>,
     /// Timeouts towards clients.
     pub timeouts: ClientTimeouts,
     /// `option forwardfor`.

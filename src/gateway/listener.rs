@@ -45,7 +45,6 @@ use crate::{
     config::{Bind, BindAddress, Frontend, Id},
     metrics::FrontendMetrics,
     rule::Client,
-    time::Timestamp,
 };
 
 /// Connections the kernel keeps for us until they are accepted.
@@ -54,6 +53,9 @@ const BACKLOG: i32 = 4096;
 /// Bytes that the kernel takes for a client beyond what the client's window has room for.
 #[cfg(target_os = "linux")]
 const UNSENT: u32 = 32 * 1024;
+
+/// How long accepting waits when a frontend has had its connections of this second.
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// How long accepting rests when the process has no descriptor or memory left.
 const REST: Duration = Duration::from_millis(100);
@@ -391,9 +393,24 @@ type Places = (Permit, Permit);
 impl Door {
     /// Waits for a place; `None` when the bind belongs to nothing.
     async fn places(&mut self) -> Option<Places> {
+        self.rate().await;
         // The frontend's place first: one that is full must not hold places that others could use.
         let frontend = self.target()?.limit.take().await;
         Some((self.limits.global().take().await, frontend))
+    }
+
+    /// Counts a connection; waits before that while `rate-limit sessions` asks for it.
+    async fn rate(&mut self) {
+        loop {
+            let Some(target) = self.target() else { return };
+            let Some(state) = target.snapshot.frontend_state(target.frontend) else { return };
+            let most = target.snapshot.frontend(target.frontend).and_then(|frontend| frontend.rate_limit);
+            let (rate, now) = (&state.metrics.connection_rate, clock::now().as_millis());
+            if most.is_none_or(|most| rate.get(now) < most) {
+                return rate.count(now);
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
     }
 
     /// Starts a connection.
@@ -494,7 +511,7 @@ impl Target {
         let shutdown = context.draining.clone();
         let Some(view) = View::new(context, self.snapshot.clone(), self.frontend) else { return };
         let metrics = view.metrics().cloned();
-        let _open = metrics.clone().map(|metrics| Open::new(metrics, client.accepted));
+        let _open = metrics.clone().map(Open::new);
         let Some(acceptor) = acceptor else {
             if !self.lets_in(&client) {
                 return;
@@ -520,9 +537,8 @@ impl Target {
 struct Open(Arc<FrontendMetrics>);
 
 impl Open {
-    fn new(metrics: Arc<FrontendMetrics>, accepted: Timestamp) -> Self {
+    fn new(metrics: Arc<FrontendMetrics>) -> Self {
         metrics.connections.add(1);
-        metrics.connection_rate.count(accepted.as_millis());
         metrics.active.add(1);
         Self(metrics)
     }

@@ -40,6 +40,7 @@ mod rules;
 mod shipped;
 mod shutdown;
 mod surrogate;
+mod tables;
 mod tls;
 mod truncation;
 mod upgrade;

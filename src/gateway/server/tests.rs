@@ -31,6 +31,7 @@ fn config(origin: &str, binds: &[&str]) -> Config {
         names_default: true,
         binds: binds.iter().map(bind).collect(),
         maxconn: None,
+        rate_limit: None,
         timeouts: ClientTimeouts::default(),
         forwardfor: None,
         connection: Default::default(),

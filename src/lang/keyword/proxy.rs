@@ -148,7 +148,7 @@ pub(in crate::lang) const TABLE: &[Row<ProxyHandler>] = &[
     row("nuster rule", SERVED, Honoured(rules::nuster_rule)),
     row("persist rdp-cookie", BACK, Refused("keeping a client with one server is not built yet")),
     row("quic-initial", ALL, Refused("not built")),
-    row("rate-limit sessions", FRONT, Refused("limits of rates are not built yet")),
+    row("rate-limit sessions", FRONT, Honoured(proxy::rate_limit)),
     row("redirect", RULED, Honoured(rules::redirect)),
     row("redispatch", BACK, Refused("retries are not built yet; leave the line out")),
     row("reqadd", ALL, Refused("removed from HAProxy in 2.1: write `http-request add-header NAME VALUE`")),

@@ -37,6 +37,8 @@ pub(in crate::lang) struct Draft {
     /// The word behind the last `mode`.
     pub(super) mode: Option<Word>,
     pub(super) maxconn: Option<usize>,
+    /// `rate-limit sessions`.
+    rate_limit: Option<u64>,
     /// `id`.
     number: Option<u32>,
     pub(super) timeouts: Timeouts,
@@ -217,6 +219,13 @@ pub(in crate::lang) fn maxconn(loader: &mut Loader<'_>, draft: &mut Draft, args:
     }
 }
 
+/// `rate-limit sessions`; 0 means no limit.
+pub(in crate::lang) fn rate_limit(loader: &mut Loader<'_>, draft: &mut Draft, args: Args<'_>) {
+    if let Some(most) = loader.only_number(args, 0..=usize::MAX) {
+        draft.rate_limit = u64::try_from(most).ok().filter(|most| *most > 0);
+    }
+}
+
 /// `id`, which rules read as `fe_id` and `be_id`.
 pub(in crate::lang) fn id(loader: &mut Loader<'_>, draft: &mut Draft, mut args: Args<'_>) {
     let Some(word) = loader.need(&mut args, "a number") else { return };
@@ -238,6 +247,7 @@ impl Draft {
             acls: Acls::default(),
             mode: None,
             maxconn: None,
+            rate_limit: None,
             number: None,
             timeouts: Timeouts::default(),
             forwardfor: None,
@@ -271,6 +281,7 @@ impl Draft {
             names_default: self.targets.default.is_some(),
             binds: self.binds.iter().map(|(bind, _)| bind.clone()).collect(),
             maxconn: self.maxconn,
+            rate_limit: self.rate_limit,
             timeouts: self.timeouts.of_client(),
             forwardfor: self.forwardfor.clone(),
             connection: set(&self.rules.connection),

@@ -1,6 +1,7 @@
 //! The same lines loaded by HAProxy and by the gateway decide alike.
 
 mod converters;
+mod counters;
 mod exchange;
 mod fetches;
 mod files;

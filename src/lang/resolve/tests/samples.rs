@@ -252,7 +252,7 @@ fn every_row_stands_in_a_table_above() {
     // The forms of a counter are made by one line: one of them stands for all.
     let counters = include_str!("counters.rs");
     let of_counter = |name: &str| {
-        let families = ["sc0_", "sc1_", "sc2_", "sc_", "src_", "table_"];
+        let families = ["sc0_", "sc1_", "sc2_", "sc_", "src_", "table_", "in_"];
         families.iter().find_map(|family| name.strip_prefix(family)).is_some_and(|counter| {
             let plain = counter.replace("get_", "");
             let forms =
