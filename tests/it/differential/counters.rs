@@ -84,8 +84,9 @@ const SHOWN: &[&str] = &[
     "src_updt_conn_cnt(web)",
 ];
 
+// Nothing is ever full: which entry then goes differs in HAProxy itself with the millisecond.
 const BACKENDS: &str = "backend words\n    stick-table type string size 50 store conn_cnt,conn_cur,http_req_cnt,http_err_cnt,gpc(2),gpc_rate(2,1h)\n\
-    backend little\n    stick-table type string len 3 size 3 store http_req_cnt\n\
+    backend little\n    stick-table type string len 3 size 4 store http_req_cnt\n\
     backend other\n    stick-table type ip size 10 store gpc0\n";
 
 /// A request: on a new connection or the one before, from which address, for what.
