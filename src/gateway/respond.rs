@@ -1,6 +1,6 @@
 //! Response rules: what a client gets of what a server, a store or a rule said.
 
-use std::io;
+use std::{io, iter};
 
 use bumpalo::Bump;
 
@@ -14,7 +14,7 @@ use crate::{
     message::{Request, Response},
     ops::PurgeRequest,
     policy::{
-        invalidate::invalidates,
+        invalidate::{invalidates, named_with},
         status::{Forward, Status},
     },
     rule::{Client, RuleSet, Verdict, track::Event},
@@ -187,16 +187,23 @@ pub fn passed(
     response: &mut Response,
 ) -> Result<(), Closed> {
     if invalidates(request, response) {
-        let mut url = Vec::new();
-        request.write_url(client.tls.is_some(), &mut url);
-        if let Ok(target) = PurgeRequest::url(&String::from_utf8_lossy(&url)) {
-            shared.ops().invalidate(&target);
-        }
+        invalidate(shared, client, request, response);
     }
     surrogate::strip(snapshot, plan, &mut response.fields);
     apply(&Rules::of(snapshot, plan), plan, client, request, response, &Bump::new())?;
     say_passed(plan, None, response);
     Ok(())
+}
+
+/// Removes what the target and the response to an unsafe request name.
+fn invalidate(shared: &Shared, client: &Client, request: &Request, response: &Response) {
+    let mut url = Vec::new();
+    request.write_url(client.tls.is_some(), &mut url);
+    let url = String::from_utf8_lossy(&url).into_owned();
+    let named = named_with(&url, &response.fields);
+    for target in iter::once(&url).chain(&named).filter_map(|url| PurgeRequest::url(url).ok()) {
+        shared.ops().invalidate(&target);
+    }
 }
 
 /// Says in `Cache-Status` why the request passed the cache by, and what went wrong then if anything did.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::terms::Ignore;
+use super::{targeted, terms::Ignore};
 use crate::message::{Fields, members};
 
 /// The longest delta-seconds a directive can say; more counts as this (RFC 9111 §1.2.2).
@@ -66,6 +66,9 @@ pub struct CacheControl {
     pub immutable: bool,
     /// `only-if-cached` (§5.2.1.7).
     pub only_if_cached: bool,
+    /// Whether they stand in a field that is for caches like this one (RFC 9213): `Expires` and `Pragma` say
+    /// nothing then.
+    pub targeted: bool,
 }
 
 impl CacheControl {
@@ -80,6 +83,12 @@ impl CacheControl {
             found.be_careful(fields);
         }
         found
+    }
+
+    /// Those of a response: of the field that is for caches like this one if there is one, else of `Cache-Control`
+    /// (RFC 9213 §2.2).
+    pub fn of_response(fields: &Fields) -> Self {
+        targeted::of(fields).unwrap_or_else(|| Self::of(fields))
     }
 
     /// What a field means that is not written as §5.2 says, its sender alone knows: every word in it that restricts
@@ -99,7 +108,7 @@ impl CacheControl {
         }
     }
 
-    fn take(&mut self, name: &[u8], value: Option<&[u8]>) {
+    pub(super) fn take(&mut self, name: &[u8], value: Option<&[u8]>) {
         let is = |word: &str| name.eq_ignore_ascii_case(word.as_bytes());
         if is("max-age") {
             self.max_age.get_or_insert(seconds(value));
@@ -147,12 +156,16 @@ pub fn pragma_no_cache(fields: &Fields) -> bool {
 /// a store drops them and may then keep the rest (§5.2.2.4, §5.2.2.7). Empty when there are none.
 pub fn fields_to_drop(fields: &Fields, ignore: &Ignore) -> Vec<Vec<u8>> {
     let mut names = Vec::new();
-    for member in fields.members("cache-control") {
-        let (name, value) = split(member);
+    let mut take = |name: &[u8], value: Option<&[u8]>| {
         let applies = (name.eq_ignore_ascii_case(b"no-cache") && !ignore.no_cache)
             || (name.eq_ignore_ascii_case(b"private") && !ignore.private);
         if applies && let Some(value) = value {
             names.extend(members(unquoted(value)).map(<[u8]>::to_ascii_lowercase));
+        }
+    };
+    if !targeted::each(fields, &mut take) {
+        for (name, value) in fields.members("cache-control").map(split) {
+            take(name, value);
         }
     }
     names

@@ -2,7 +2,10 @@
 
 use std::time::{Duration, SystemTime};
 
-use super::directive::{CacheControl, delta_seconds};
+use super::{
+    directive::{CacheControl, delta_seconds},
+    terms::Heuristic,
+};
 use crate::{message::Fields, time::Timestamp};
 
 /// The times of a stored response, fixed when it is stored or freshened.
@@ -50,10 +53,18 @@ impl Freshness {
 /// `Date` (§4.2.1). `None` when it states none; zero when what it states is malformed.
 pub fn explicit_lifetime(fields: &Fields, control: &CacheControl, received: Timestamp) -> Option<Duration> {
     control.s_maxage.or(control.max_age).or_else(|| {
-        let expires = fields.first("expires")?;
+        let expires = fields.first("expires").filter(|_| !control.targeted)?;
         // An invalid date lies in the past, `0` before all (§5.3).
         Some(date(expires).map_or(Duration::ZERO, |expires| expires.since(made(fields, received))))
     })
+}
+
+/// The lifetime that `heuristic` gives a response which states none (§4.2.2): a part of the time since it was last
+/// modified. `None` when it does not say when that was.
+pub fn heuristic_lifetime(fields: &Fields, heuristic: Heuristic, received: Timestamp) -> Option<Duration> {
+    let modified = fields.first("last-modified").and_then(date)?;
+    let unchanged = made(fields, received).since(modified);
+    Some((unchanged / 100 * u32::from(heuristic.percent)).min(heuristic.max))
 }
 
 /// The age of a response when its head arrives (§4.2.3, `corrected_initial_age`).
@@ -114,6 +125,17 @@ mod tests {
         assert_eq!(lifetime(&[expires]), Some(9));
         assert_eq!(lifetime(&[("Date", "Sun, 06 Nov 1994 11:59:59 GMT"), expires]), Some(10));
         assert_eq!(lifetime(&[]), None);
+    }
+
+    #[test]
+    fn a_heuristic_lifetime_is_a_part_of_the_time_unchanged() {
+        let heuristic = Heuristic { percent: 10, max: Duration::from_secs(3600) };
+        let of = |lines: &[(&str, &str)]| heuristic_lifetime(&lines.iter().copied().collect(), heuristic, noon());
+        assert_eq!(of(&[("Last-Modified", "Sun, 06 Nov 1994 11:00:00 GMT")]), Some(Duration::from_secs(360)));
+        assert_eq!(of(&[("Last-Modified", "Tue, 06 Nov 1990 11:00:00 GMT")]), Some(Duration::from_secs(3600)));
+        let future = [("Last-Modified", "Sun, 06 Nov 1994 13:00:00 GMT")];
+        assert_eq!(of(&future), Some(Duration::ZERO));
+        assert_eq!(of(&[]), None);
     }
 
     #[test]

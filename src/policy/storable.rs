@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{
     directive::{CacheControl, Scope, fields_to_drop, pragma_no_cache},
-    freshness::{Freshness, date, explicit_lifetime, initial_age},
+    freshness::{Freshness, date, explicit_lifetime, heuristic_lifetime, initial_age},
     terms::{Statuses, Terms, Ttl},
     variant::Vary,
 };
@@ -89,7 +89,7 @@ pub fn storable(
     requested: Timestamp,
     received: Timestamp,
 ) -> Storable {
-    let control = CacheControl::of(&response.fields);
+    let control = CacheControl::of_response(&response.fields);
     if let Some(reason) = message_forbids(request, response, terms, &control)
         .or_else(|| sharing_forbidden(request, response, terms, &control))
     {
@@ -103,7 +103,8 @@ fn message_forbids(request: &Request, response: &Response, terms: &Terms, contro
     if !request.is_get_or_head() {
         return Some(Reason::Method);
     }
-    if response.status == 206 || response.fields.has("content-range") {
+    // On another status `Content-Range` says nothing (RFC 9110 §14.4).
+    if response.status == 206 {
         return Some(Reason::Partial);
     }
     if !status_allowed(response.status, terms) {
@@ -161,7 +162,7 @@ pub fn answers_cookie(request: &Request, response: &Response, terms: &Terms) -> 
     if !cookie_at_risk(request, terms) || fixed_lifetime(response.status, terms).is_none() {
         return true;
     }
-    let control = CacheControl::of(&response.fields);
+    let control = CacheControl::of_response(&response.fields);
     control.public || control.s_maxage.is_some()
 }
 
@@ -206,12 +207,14 @@ fn times(
     let ignore = &terms.ignore;
     let initial_age = initial_age(fields, requested, received);
     let no_cache = (control.no_cache == Scope::Whole && !ignore.no_cache)
-        || (pragma_no_cache(fields) && !ignore.pragma && !ignore.no_cache);
+        || (!control.targeted && pragma_no_cache(fields) && !ignore.pragma && !ignore.no_cache);
     // A fixed lifetime counts from reception: what the origin says about age is part of its freshness.
     let lifetime = match fixed_lifetime(response.status, terms) {
         Some(lifetime) => Some(lifetime.saturating_add(initial_age)),
         None if ignore.max_age => None,
-        None => explicit_lifetime(fields, control, received).map(|lifetime| clamped(lifetime, &terms.ttl)),
+        None => explicit_lifetime(fields, control, received)
+            .or_else(|| heuristic(response, terms, control, received))
+            .map(|lifetime| clamped(lifetime, &terms.ttl)),
     };
     let validated = has_validator(fields);
     if no_cache && !validated {
@@ -227,7 +230,7 @@ fn times(
         initial_age,
         lifetime,
         grace: terms.grace.or(control.stale_while_revalidate).unwrap_or_default(),
-        stale_if_error: control.stale_if_error.unwrap_or_default(),
+        stale_if_error: terms.stale_if_error.or(control.stale_if_error).unwrap_or_default(),
         must_revalidate: no_cache
             || (!ignore.must_revalidate && (control.must_revalidate || control.proxy_revalidate || s_maxage)),
         no_cache,
@@ -236,6 +239,19 @@ fn times(
         return Storable::No(Reason::NoFreshness);
     }
     Storable::Yes(freshness)
+}
+
+/// The lifetime that the rule's `heuristic` gives, where HTTP lets it (RFC 9111 §4.2.2).
+fn heuristic(response: &Response, terms: &Terms, control: &CacheControl, received: Timestamp) -> Option<Duration> {
+    let heuristic = terms.heuristic?;
+    (control.public || heuristically_cacheable(response.status))
+        .then(|| heuristic_lifetime(&response.fields, heuristic, received))
+        .flatten()
+}
+
+/// The statuses of RFC 9110 §15.1.
+const fn heuristically_cacheable(status: u16) -> bool {
+    matches!(status, 200 | 203 | 204 | 206 | 300 | 301 | 308 | 404 | 405 | 410 | 414 | 501)
 }
 
 fn clamped(lifetime: Duration, ttl: &Ttl) -> Duration {
@@ -256,7 +272,7 @@ fn has_validator(fields: &Fields) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::terms::Ignore;
+    use crate::policy::terms::{Heuristic, Ignore};
 
     type Lines<'a> = &'a [(&'a str, &'a str)];
 
@@ -424,9 +440,45 @@ mod tests {
         let all = Terms { statuses: Statuses::All, ..Terms::default() };
         assert_eq!(decide(&[], 206, &[MAX_AGE], &all), Storable::No(Reason::Partial));
         let range = ("Content-Range", "bytes 0-1/10");
-        assert_eq!(decide(&[], 200, &[MAX_AGE, range], &all), Storable::No(Reason::Partial));
+        assert!(matches!(decide(&[], 200, &[MAX_AGE, range], &all), Storable::Yes(_)), "it says nothing there");
         assert_eq!(decide(&[], 304, &[MAX_AGE], &all), Storable::No(Reason::Status));
         assert_eq!(decide(&[], 103, &[MAX_AGE], &all), Storable::No(Reason::Status));
+    }
+
+    #[test]
+    fn directives_for_caches_like_this_stand_in_for_the_others() {
+        let cdn = |value| ("CDN-Cache-Control", value);
+        let others = [("Cache-Control", "no-store, max-age=1"), ("Expires", "0"), ("Pragma", "no-cache")];
+        let with = |value| [others[0], others[1], others[2], cdn(value)];
+        assert_eq!(times_of(plain(&with("max-age=60"))).lifetime, Duration::from_secs(60));
+        assert_eq!(plain(&with("foo")), Storable::No(Reason::NoFreshness), "nothing else counts");
+        assert_eq!(plain(&with("MAX-AGE=60")), Storable::No(Reason::NoStore), "no such field");
+        assert_eq!(plain(&[MAX_AGE, cdn("private")]), Storable::No(Reason::Private));
+        assert_eq!(plain(&[MAX_AGE, cdn("no-store")]), Storable::No(Reason::NoStore));
+        assert_eq!(plain(&[MAX_AGE, cdn("no-cache")]), Storable::No(Reason::NoCache));
+        let cookie = [MAX_AGE, cdn("max-age=9, private=\"set-cookie\""), ("Set-Cookie", "a=b")];
+        assert_eq!(times_of(plain(&cookie)).lifetime, Duration::from_secs(9));
+    }
+
+    #[test]
+    fn a_heuristic_is_for_responses_that_state_nothing() {
+        let heuristic = Some(Heuristic { percent: 10, max: Duration::from_secs(86_400) });
+        let terms = Terms { heuristic, ..Terms::default() };
+        let modified = ("Last-Modified", "Sun, 06 Nov 1994 11:00:00 GMT");
+        let lifetime = |status, lines: Lines<'_>| times_of(decide(&[], status, lines, &terms)).lifetime.as_secs();
+        assert_eq!(lifetime(200, &[modified]), 360);
+        assert_eq!(lifetime(200, &[modified, MAX_AGE]), 10);
+        assert_eq!(lifetime(599, &[modified, ("Cache-Control", "public")]), 360);
+        assert_eq!(decide(&[], 599, &[modified], &terms), Storable::No(Reason::NoFreshness));
+        assert_eq!(decide(&[], 200, &[], &terms), Storable::No(Reason::NoFreshness));
+        assert_eq!(plain(&[modified]), Storable::No(Reason::NoFreshness), "off by default");
+    }
+
+    #[test]
+    fn a_rules_stale_if_error_outweighs_the_responses() {
+        let terms = Terms { stale_if_error: Some(Duration::from_secs(7)), ..Terms::default() };
+        let of = |value| times_of(decide(&[], 200, &[("Cache-Control", value)], &terms)).stale_if_error.as_secs();
+        assert_eq!((of("max-age=1"), of("max-age=1, stale-if-error=60")), (7, 7));
     }
 
     #[test]

@@ -24,6 +24,15 @@ impl Default for Ttl {
     }
 }
 
+/// `heuristic`: a lifetime where the origin states none (RFC 9111 §4.2.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Heuristic {
+    /// This part of the time since the response was last modified, in percent.
+    pub percent: u8,
+    /// The most it comes to.
+    pub max: Duration,
+}
+
 /// `status`: which responses may be stored.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub enum Statuses {
@@ -70,6 +79,10 @@ pub struct Terms {
     pub statuses: Statuses,
     /// `grace`; `None`: what `stale-while-revalidate` says.
     pub grace: Option<Duration>,
+    /// `stale-if-error`; `None`: what the response says.
+    pub stale_if_error: Option<Duration>,
+    /// `heuristic`; `None`: off.
+    pub heuristic: Option<Heuristic>,
     /// `honour client`: request directives (§5.2.1) count. `only-if-cached` always does.
     pub honour_client: bool,
     /// `ignore …`.

@@ -249,6 +249,25 @@ fn an_unsafe_method_invalidates_what_it_may_have_changed() {
 }
 
 #[test]
+fn what_the_response_to_an_unsafe_method_names_is_invalid_too() {
+    let origin = Origin::start(|seen, wire| match seen.path() {
+        "/form" => wire.reply(303, "Location: ../list?all\r\nContent-Location: http://other.example/kept", b""),
+        _ => wire.reply(200, "Cache-Control: max-age=60", b"x"),
+    });
+    let gateway = Gateway::start(&site(origin.address, RULE));
+    let mut other = gateway.client();
+    let mut kept = || other.request("GET", "http://other.example/kept", "", b"").is_hit();
+    kept();
+    for _ in 0..2 {
+        gateway.get("/list?all");
+    }
+    assert!(kept() && gateway.get("/list?all").is_hit());
+    assert_eq!(gateway.client().request("POST", "/form", "", b"change").status, 303);
+    assert!(!gateway.get("/list?all").is_hit());
+    assert!(kept(), "it is another origin's");
+}
+
+#[test]
 fn only_if_cached_never_goes_to_the_origin() {
     let origin = Origin::fixed("Cache-Control: max-age=60", "x");
     let gateway = Gateway::start(&site(origin.address, RULE));

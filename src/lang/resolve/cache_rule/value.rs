@@ -10,7 +10,7 @@ use crate::{
         suggest,
         unit::{self, TimeUnit},
     },
-    policy::terms::Ignore,
+    policy::terms::{Heuristic, Ignore},
 };
 
 /// A requirement's name and what sets it aside.
@@ -167,6 +167,40 @@ impl Draft {
         Some(())
     }
 
+    pub(super) fn stale_if_error(&mut self, scope: &mut Scope<'_>, values: &Values<'_>) -> Option<()> {
+        self.stale_if_error = Some(window(scope, values)?);
+        Some(())
+    }
+
+    /// nuster's: what is old is served while one request renews it, and when that fails.
+    pub(super) fn use_stale(&mut self, scope: &mut Scope<'_>, values: &Values<'_>) -> Option<()> {
+        let window = window(scope, values)?;
+        (self.grace, self.stale_if_error) = (Some(window), Some(window));
+        Some(())
+    }
+
+    /// `off`, `P% max T`.
+    pub(super) fn heuristic(&mut self, scope: &mut Scope<'_>, values: &Values<'_>) -> Option<()> {
+        const HELP: &str = "write `off` or a part of the time since it was modified and a limit: `10% max 1d`";
+        self.heuristic = match values.words {
+            [one] if one.is("off") => None,
+            [part, max, time] if max.is("max") => {
+                let percent = part.lossy().strip_suffix('%').and_then(|text| text.parse().ok());
+                let Some((percent, max)) = percent.filter(|percent| *percent <= 100).zip(seconds(&time.lossy())) else {
+                    values.wrong(scope, part, HELP);
+                    return None;
+                };
+                Some(Heuristic { percent, max })
+            }
+            [first, ..] => {
+                values.wrong(scope, first, HELP);
+                return None;
+            }
+            [] => return None,
+        };
+        Some(())
+    }
+
     pub(super) fn wait(&mut self, scope: &mut Scope<'_>, values: &Values<'_>) -> Option<()> {
         let word = values.only(scope)?;
         self.wait = match &*word.lossy() {
@@ -232,6 +266,20 @@ impl Draft {
         }
         Some(())
     }
+}
+
+/// `on`, `off`, `T`: how long something stale may be served.
+fn window(scope: &mut Scope<'_>, values: &Values<'_>) -> Option<Duration> {
+    let word = values.only(scope)?;
+    let time = match &*word.lossy() {
+        "on" => Some(FOREVER),
+        "off" => Some(Duration::ZERO),
+        text => seconds(text),
+    };
+    if time.is_none() {
+        values.wrong(scope, word, "write `on`, `off` or a time such as `1h`");
+    }
+    time
 }
 
 /// `1 day`, `30 s`.

@@ -9,9 +9,13 @@ use crate::{
         diag::Severity,
         resolve::{CacheRuleDraft, Dialect, WAIT_ON, cache_rule, codes},
     },
-    policy::terms::{Ignore, Statuses, Terms, Ttl},
+    policy::terms::{Heuristic, Ignore, Statuses, Terms, Ttl},
     rule::{RulePlace, Tri},
 };
+
+const fn secs(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
 
 fn draft(bench: &mut Bench, dialect: Dialect, text: &str) -> Option<CacheRuleDraft> {
     let line = line(text);
@@ -53,7 +57,6 @@ fn a_bare_rule_has_the_defaults_of_its_dialect() {
 
 #[test]
 fn lifetimes_come_in_four_forms() {
-    let secs = Duration::from_secs;
     let cases = [
         ("r ttl auto", Ttl::default()),
         ("r ttl 90", Ttl::Fixed(secs(90))),
@@ -69,6 +72,31 @@ fn lifetimes_come_in_four_forms() {
     }
     assert_eq!(made(Dialect::Nuster, "r ttl 0").terms.ttl, Ttl::Fixed(secs(0x7fff_ffff)));
     assert_eq!(made(Dialect::Nuster, "r ttl 100000d").terms.ttl, Ttl::Fixed(secs(0x7fff_ffff)));
+}
+
+#[test]
+fn stale_responses_may_stand_in() {
+    let windows = |dialect, text| {
+        let terms = made(dialect, text).terms;
+        (terms.grace, terms.stale_if_error)
+    };
+    let forever = Some(secs(0x7fff_ffff));
+    assert_eq!(windows(Dialect::Tidegate, "r stale-if-error 5m grace 1"), (Some(secs(1)), Some(secs(300))));
+    assert_eq!(windows(Dialect::Tidegate, "r stale-if-error on"), (None, forever));
+    assert_eq!(windows(Dialect::Tidegate, "r stale-if-error off"), (None, Some(secs(0))));
+    assert_eq!(windows(Dialect::Nuster, "r use-stale 30"), (Some(secs(30)), Some(secs(30))));
+    assert_eq!(windows(Dialect::Nuster, "r use-stale on"), (forever, forever));
+}
+
+#[test]
+fn a_heuristic_has_a_part_and_a_limit() {
+    let heuristic = |text| made(Dialect::Tidegate, text).terms.heuristic;
+    assert_eq!(heuristic("r heuristic 10% max 1d"), Some(Heuristic { percent: 10, max: secs(86_400) }));
+    assert_eq!(heuristic("r heuristic off"), None);
+    for text in ["r heuristic 10%", "r heuristic 101% max 1d", "r heuristic 10% max x", "r heuristic 10 max 1d"] {
+        let mut bench = Bench::default();
+        assert!(draft(&mut bench, Dialect::Tidegate, text).is_none(), "{text}");
+    }
 }
 
 #[test]
@@ -174,9 +202,7 @@ fn the_other_parameters_are_read() {
 fn what_is_not_built_is_accepted_with_its_default_alone() {
     made(Dialect::Nuster, "r use-stale off extend off inactive off memory on disk off etag off last-modified off");
     made(Dialect::Tidegate, "r heuristic off min-uses 1 slice off status-header on mode on forward all");
-    for text in
-        ["r disk on", "r stale-if-error 5s", "r strip query utm_*", "r mode shadow", "r key body", "r key query(a,b)"]
-    {
+    for text in ["r disk on", "r strip query utm_*", "r mode shadow", "r key body", "r key query(a,b)"] {
         let mut bench = Bench::default();
         assert!(draft(&mut bench, Dialect::Tidegate, text).is_none(), "{text}");
         assert_eq!(bench.found.len(), 1);
