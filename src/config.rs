@@ -12,7 +12,7 @@ use std::{
 };
 
 use crate::{
-    policy::{key::HostRule, terms::Terms},
+    policy::{key::HostRule, rewrite::Rewrite, terms::Terms},
     rule::{BindName, Cond, Expr, Format, RulePlace, RuleSet, table::Spec},
 };
 
@@ -366,6 +366,9 @@ pub struct CacheRule {
     pub store: Id<Store>,
     /// What its key is made of.
     pub key: Vec<KeyPart>,
+    /// `strip`, `normalise`, `key query(…)`: what is done to a request that it may be for, in this order, before keys are
+    /// made and a server sees it.
+    pub rewrites: Vec<Rewrite>,
     /// What it asks of the caching policy.
     pub terms: Terms,
     /// `wait`: how long others wait for a fill under way; `None`: they don't.

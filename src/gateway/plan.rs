@@ -184,6 +184,9 @@ impl Plan {
         }
         let candidates =
             self.candidates(snapshot, [&frontend.cache_rules, &backend.cache_rules], client, request, arena);
+        for rule in candidates.iter().filter_map(|id| snapshot.cache_rule(*id)) {
+            rule.rewrites.iter().for_each(|rewrite| rewrite.apply(request));
+        }
         if candidates.is_empty() { Route::Pass(Bypass::NoRule) } else { Route::Fetch(candidates) }
     }
 

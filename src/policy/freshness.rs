@@ -1,8 +1,9 @@
 //! How long a stored response is fresh, and how old it is (RFC 9111 §4.2).
 
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use super::{
+    date::date,
     directive::{CacheControl, delta_seconds},
     terms::Heuristic,
 };
@@ -84,20 +85,6 @@ fn made(fields: &Fields, received: Timestamp) -> Timestamp {
     fields.first("date").and_then(date).unwrap_or(received)
 }
 
-/// An HTTP-date in any of its three forms (RFC 9110 §5.6.7); `None` when it is none.
-pub fn date(value: &[u8]) -> Option<Timestamp> {
-    let time = httpdate::parse_http_date(std::str::from_utf8(value).ok()?).ok()?;
-    let seconds = time.duration_since(SystemTime::UNIX_EPOCH).ok()?.as_secs();
-    Some(Timestamp::from_secs(seconds))
-}
-
-/// The HTTP-date of `time`, to the second.
-pub fn write_date(time: Timestamp) -> String {
-    // Years past 9999 have no HTTP-date; they stay at its last one.
-    const LAST: u64 = 253_402_300_799;
-    httpdate::fmt_http_date(SystemTime::UNIX_EPOCH + Duration::from_secs(time.as_secs().min(LAST)))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -152,12 +139,6 @@ mod tests {
     }
 
     #[test]
-    fn obsolete_date_forms_are_read() {
-        assert_eq!(date(b"Sunday, 06-Nov-94 12:00:00 GMT"), Some(noon()));
-        assert_eq!(date(b"Sun Nov  6 12:00:00 1994"), Some(noon()));
-    }
-
-    #[test]
     fn age_counts_the_field_the_date_and_the_delay() {
         assert_eq!(age(&[("Age", "9")]), 9);
         assert_eq!(age(&[("Date", "Sun, 06 Nov 1994 11:59:00 GMT"), ("Age", "9")]), 60);
@@ -179,11 +160,5 @@ mod tests {
     #[test]
     fn a_date_in_the_future_is_no_negative_age() {
         assert_eq!(age(&[("Date", "Sun, 06 Nov 2094 12:00:00 GMT")]), 0);
-    }
-
-    #[test]
-    fn dates_are_written_as_they_are_read() {
-        assert_eq!(write_date(noon()), NOON);
-        assert!(write_date(Timestamp::from_millis(u64::MAX)).contains("9999"));
     }
 }

@@ -1,6 +1,6 @@
 //! What of a response's head is stored (RFC 9111 §3.1).
 
-use super::{directive::fields_to_drop, freshness::write_date, terms::Ignore};
+use super::{date::write_date, directive::fields_to_drop, terms::Ignore};
 use crate::{
     message::{Fields, Response},
     time::Timestamp,

@@ -3,6 +3,7 @@
 //! `Terms` say what a caching rule asks for; the functions say what HTTP allows. A decision is an
 //! enum with its reason, never an error.
 
+pub mod date;
 pub mod directive;
 pub mod freshness;
 pub mod head;
@@ -10,6 +11,7 @@ pub mod invalidate;
 pub mod key;
 pub mod range;
 pub mod reuse;
+pub mod rewrite;
 pub mod status;
 pub mod storable;
 mod targeted;

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use super::{
+    date::date,
     directive::{CacheControl, Scope, fields_to_drop, pragma_no_cache},
-    freshness::{Freshness, date, explicit_lifetime, heuristic_lifetime, initial_age},
+    freshness::{Freshness, explicit_lifetime, heuristic_lifetime, initial_age},
     terms::{Statuses, Terms, Ttl},
     variant::Vary,
 };

@@ -1,7 +1,7 @@
 //! Validators and conditional requests (RFC 9110 §8.8, §13).
 
 use super::{
-    freshness::date,
+    date::date,
     head::{is_not_stored, nominated},
 };
 use crate::{

@@ -80,6 +80,33 @@ fn keys_are_made_of_what_a_rule_names() {
 }
 
 #[test]
+fn the_server_gets_what_the_key_says() {
+    let origin = cacheable();
+    let lines = "    cache-rule chosen ttl 1m key host path query(b,a) strip cookies except lang if { path /chosen }
+    cache-rule pages ttl 1m strip query @tracking normalise query-order strip cookies";
+    let gateway = Gateway::start(&site(origin.address, lines));
+    let table = [
+        ("/p?b=1&utm_source=x&a=2", "Cookie: id=1", Some(("/p?a=2&b=1", None))),
+        ("/p?a=2&b=1&gclid=5", "Cookie: id=2", None),
+        ("/p?gclid=5", "", Some(("/p", None))),
+        ("/p", "", None),
+        ("/chosen?x=1&b=2&a=1", "Cookie: id=1; lang=fi", Some(("/chosen?a=1&b=2", Some("lang=fi")))),
+        ("/chosen?a=1&b=2&evil", "Cookie: lang=fi", Some(("/chosen?a=1&b=2", Some("lang=fi")))),
+        ("/chosen?x=1", "", Some(("/chosen", None))),
+        ("/chosen?x=2", "Cookie: id=1", None),
+    ];
+    for (target, fields, seen) in table {
+        let before = origin.count();
+        let response = gateway.client().get_with(target, fields);
+        assert_eq!(response.is_hit(), seen.is_none(), "{target} {fields}");
+        let Some((sent, cookie)) = seen else { continue };
+        let requests = origin.seen();
+        assert_eq!(requests.len(), before + 1, "{target}");
+        assert_eq!((&*requests[before].target, requests[before].field("cookie")), (sent, cookie), "{target}");
+    }
+}
+
+#[test]
 fn requests_are_rewritten_before_key_and_server() {
     let origin = cacheable();
     let lines = "    http-request set-var(txn.first) path,field(2,/)

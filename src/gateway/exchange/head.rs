@@ -164,21 +164,21 @@ fn adopt(fields: &mut Fields, raw: &[u8], lines: &[httparse::Header<'_>]) {
 /// Finds the framing of a body (RFC 9112 §6.3); returns whether the connection persists (§9.3).
 fn frame(response: &mut Response, to_head: bool) -> Result<bool, &'static str> {
     let fields = &mut response.fields;
-    let chunked = chunked(fields)?;
+    let coded = coded(fields)?;
     let length = content_length(fields)?;
-    if chunked && (length.is_some() || response.version == Version::Http10) {
+    if coded.is_some() && (length.is_some() || response.version == Version::Http10) {
         return Err("Transfer-Encoding beside Content-Length or in HTTP/1.0");
     }
     let without_body = matches!(response.status, 100..200 | 204);
-    let framed = chunked || length.unwrap_or_default() > 0;
+    let framed = coded.is_some() || length.unwrap_or_default() > 0;
     if response.status < 200 && framed {
         return Err("a 1xx response with a body");
     }
-    response.framing = match length {
+    response.framing = match (coded, length) {
         _ if without_body || response.status == 304 || to_head => Framing::None,
-        _ if chunked => Framing::Chunked,
-        Some(length) => Framing::Length(length),
-        None => Framing::UntilClose,
+        (Some(coded), _) => coded,
+        (None, Some(length)) => Framing::Length(length),
+        (None, None) => Framing::UntilClose,
     };
     let close = response.fields.members("connection").any(|member| member.eq_ignore_ascii_case(b"close"));
     Ok(response.version == Version::Http11
@@ -187,14 +187,24 @@ fn frame(response: &mut Response, to_head: bool) -> Result<bool, &'static str> {
         && !(without_body && framed))
 }
 
-/// Whether the body is chunked; any other coding is refused, as none was asked for.
-fn chunked(fields: &Fields) -> Result<bool, &'static str> {
+/// How `Transfer-Encoding` says that the body ends (RFC 9112 §6.3): by its chunks, or with the connection after a name
+/// that stands for no coding, and that tells nobody anything further. A coding that changes the bytes is refused: it
+/// was not asked for, and who got the body without a word of it could not read it.
+fn coded(fields: &mut Fields) -> Result<Option<Framing>, &'static str> {
+    const CODINGS: [&[u8]; 6] = [b"chunked", b"gzip", b"x-gzip", b"deflate", b"compress", b"x-compress"];
     if !fields.has("transfer-encoding") {
-        return Ok(false);
+        return Ok(None);
     }
+    let is = |coding: &[u8]| CODINGS.iter().position(|known| coding.eq_ignore_ascii_case(known));
     let mut codings = fields.members("transfer-encoding");
-    match (codings.next(), codings.next()) {
-        (Some(coding), None) if coding.eq_ignore_ascii_case(b"chunked") => Ok(true),
+    let (first, several) = (codings.next().map(is), codings.next().is_some());
+    drop(codings);
+    match (first, several) {
+        (Some(Some(0)), false) => Ok(Some(Framing::Chunked)),
+        (Some(None), false) => {
+            fields.remove(b"Transfer-Encoding");
+            Ok(Some(Framing::UntilClose))
+        }
         _ => Err("a Transfer-Encoding other than chunked"),
     }
 }

@@ -184,8 +184,12 @@ async fn every_framing_is_read_and_reuse_follows_it() {
         assert!(whole.head.fields.all("content-length").count() <= 1);
         assert_eq!(pooled(&pool), format!("Pool {{ idle: {} }}", usize::from(*kept)), "{wire:?}");
     }
-    let whole = one(Answer::Close(b"HTTP/1.1 200 OK\r\nA: b\r\n\r\nuntil the end".to_vec())).await.unwrap();
-    assert_eq!((whole.head.framing, &whole.body[..]), (Framing::UntilClose, &b"until the end"[..]));
+    for field in ["A: b", "Transfer-Encoding: Identity", "Transfer-Encoding: x-what"] {
+        let wire = format!("HTTP/1.1 200 OK\r\n{field}\r\n\r\nuntil the end");
+        let whole = one(Answer::Close(wire.into_bytes())).await.unwrap();
+        assert_eq!((whole.head.framing, &whole.body[..]), (Framing::UntilClose, &b"until the end"[..]), "{field}");
+        assert!(!whole.head.fields.has("transfer-encoding"), "{field}");
+    }
 }
 
 #[tokio::test]
@@ -210,7 +214,9 @@ async fn doubtful_heads_are_refused() {
         b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
-        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: identity\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked, identity\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: identity\r\n\r\nabc",
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding:\r\n\r\n",
         b"HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
         b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n",

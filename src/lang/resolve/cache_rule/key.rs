@@ -1,6 +1,8 @@
 //! `key`: components as words (`scheme host path hdr(Accept)`), or nuster's dotted form
 //! (`method.scheme.host.path.header_X.cookie_Y.param_Z`).
 
+use std::borrow::Cow;
+
 use super::{Dialect, KeyPart, Scope, bracketed, codes, drawn};
 use crate::{
     lang::{
@@ -9,15 +11,21 @@ use crate::{
         resolve::{acls::written, call, expr},
         suggest,
     },
-    policy::key::HostRule,
+    policy::{
+        key::HostRule,
+        rewrite::{Names, Rewrite},
+    },
     rule::{Expr, Phase, action::target::is_token, args::Arg},
 };
 
 /// A key's components and how they are written.
+#[derive(Default)]
 pub(super) struct Key {
     pub(super) parts: Vec<KeyPart>,
     /// For fingerprints: one text a component.
     pub(super) texts: Vec<Vec<u8>>,
+    /// What `query(…)` leaves of the query.
+    pub(super) rewrites: Vec<Rewrite>,
 }
 
 /// A component's name and what it is.
@@ -52,7 +60,7 @@ impl Key {
             Dialect::Tidegate => &["scheme", "host", "path", "query"],
             Dialect::Nuster => &["scheme", "host", "uri"],
         };
-        let mut key = Self { parts: vec![], texts: vec![] };
+        let mut key = Self::default();
         for (name, part) in PLAIN.iter().filter(|(name, _)| names.contains(name)) {
             key.add(part(), name.as_bytes());
         }
@@ -61,7 +69,7 @@ impl Key {
 
     /// The key that the words make.
     pub(super) fn read(scope: &mut Scope<'_>, words: &[Word]) -> Option<Self> {
-        let mut key = Self { parts: vec![], texts: vec![] };
+        let mut key = Self::default();
         for word in words {
             if word.text.starts_with(b"%[") {
                 let expr = bracketed(scope, word)?;
@@ -117,9 +125,9 @@ impl Key {
                 self.add_expr(expr);
                 Some(())
             }
-            ("query", _) => {
-                scope.refuse(codes::UNBUILT_PARAMETER, span, "choosing parts of the query for a key is not built yet");
-                None
+            ("query", args) => {
+                let names: Vec<_> = args.iter().map(|arg| String::from_utf8_lossy(&arg.text)).collect();
+                self.parameters(scope, word, &names)
             }
             ("hdr" | "header" | "cookie" | "param", _) => {
                 scope.error(codes::BAD_PARAMETER, span, format!("`{name}` in a key takes one name"));
@@ -130,6 +138,23 @@ impl Key {
                 None
             }
         }
+    }
+
+    /// `query(a,b*)`: these parameters; `query(!a,!b*)`: all but these. They are in the order of their names.
+    fn parameters(&mut self, scope: &mut Scope<'_>, word: &Word, names: &[Cow<'_, str>]) -> Option<()> {
+        let without: Vec<&str> = names.iter().filter_map(|name| name.strip_prefix('!')).collect();
+        self.rewrites.push(if without.is_empty() {
+            Rewrite::KeepQuery(Names::new(names.iter().map(|name| &**name)))
+        } else if without.len() == names.len() {
+            Rewrite::StripQuery(Names::new(without))
+        } else {
+            let message = "parameters are either named, or all but some: `query(a,b)`, `query(!a,!b)`";
+            scope.error(codes::BAD_PARAMETER, word.span, message);
+            return None;
+        });
+        self.rewrites.push(Rewrite::SortQuery);
+        self.add(KeyPart::Query, &word.text);
+        Some(())
     }
 
     /// `host`, or `method.scheme.host.uri`.

@@ -13,7 +13,10 @@ use crate::{
         diag::Diagnostic,
         suggest,
     },
-    policy::terms::{Heuristic, Ignore, Statuses, Terms, Ttl},
+    policy::{
+        rewrite::Rewrite,
+        terms::{Heuristic, Ignore, Statuses, Terms, Ttl},
+    },
     rule::{
         Expr, Fingerprint, Phase, RulePlace,
         args::{Arg, Args},
@@ -139,8 +142,8 @@ const PARAMS: &[Param] = &[
     Param { name: "extend", read: Read::Only(&["off"]) },
     Param { name: "etag", read: Read::Only(&["off"]) },
     Param { name: "last-modified", read: Read::Only(&["off"]) },
-    Param { name: "strip", read: Read::Only(&[]) },
-    Param { name: "normalise", read: Read::Only(&["accept-encoding"]) },
+    Param { name: "strip", read: Read::With(Draft::strip) },
+    Param { name: "normalise", read: Read::With(Draft::normalise) },
     Param { name: "slice", read: Read::Only(&["off"]) },
     Param { name: "status-header", read: Read::Only(&["on"]) },
     Param { name: "mode", read: Read::Only(&["on"]) },
@@ -157,6 +160,7 @@ struct Draft {
     grace: Option<Duration>,
     stale_if_error: Option<Duration>,
     heuristic: Option<Heuristic>,
+    rewrites: Vec<Rewrite>,
     wait: Option<Duration>,
     fill: FillMode,
     store: Option<Word>,
@@ -178,6 +182,7 @@ impl Draft {
             grace: None,
             stale_if_error: None,
             heuristic: None,
+            rewrites: Vec::new(),
             wait: (!nuster).then_some(WAIT_ON),
             fill: FillMode::default(),
             store: None,
@@ -205,7 +210,8 @@ impl Draft {
             let (values, after) = behind.split_at_checked(more + 1).unwrap_or((behind, &[]));
             rest = after;
             let one_thing = if param.name == "code" { "status" } else { param.name };
-            if seen.contains(&one_thing) {
+            // `strip query … strip cookies` are two things.
+            if seen.contains(&one_thing) && one_thing != "strip" {
                 scope.error(codes::REPEATED_PARAMETER, word.span, format!("`{}` is there twice", param.name));
                 fine = false;
             }
@@ -252,13 +258,15 @@ impl Draft {
             let message = format!("`{}` stores in spite of {}", name.lossy(), ignored.join(", "));
             scope.report(Diagnostic::note(codes::IGNORED_REQUIREMENT, name.span, message));
         }
-        let key = self.key.unwrap_or_else(|| key::Key::default_of(self.dialect));
+        let mut key = self.key.unwrap_or_else(|| key::Key::default_of(self.dialect));
+        let rewrites: Vec<_> = self.rewrites.into_iter().chain(key.rewrites.drain(..)).collect();
         let name = name.lossy().into_owned();
         let key_print = key.texts.iter().fold(Fingerprint::default(), |print, text| print.with(text)).finish();
         let fingerprint = Fingerprint::default()
             .with(name.as_bytes())
             .with(&key_print.to_le_bytes())
             .with(format!("{ignore:?}").as_bytes())
+            .with(format!("{rewrites:?}").as_bytes())
             .finish();
         let ttl = self.ttl.unwrap_or(if nuster { Ttl::Fixed(FOREVER) } else { Ttl::default() });
         let terms = Terms {
@@ -276,6 +284,7 @@ impl Draft {
             cond,
             store: Id::new(0),
             key: key.parts,
+            rewrites,
             terms,
             wait: self.wait,
             fill: self.fill,

@@ -10,8 +10,14 @@ use crate::{
         suggest,
         unit::{self, TimeUnit},
     },
-    policy::terms::{Heuristic, Ignore},
+    policy::{
+        rewrite::{Names, Rewrite},
+        terms::{Heuristic, Ignore},
+    },
 };
+
+/// `@tracking`: parameters that follow visitors around and say nothing to a server.
+const TRACKING: &str = include_str!("../../../../rules/tracking-parameters.lst");
 
 /// A requirement's name and what sets it aside.
 type Ignorable = (&'static str, fn(&mut Ignore));
@@ -198,6 +204,54 @@ impl Draft {
             }
             [] => return None,
         };
+        Some(())
+    }
+
+    /// `query A,B*,@tracking`, `cookies`, `cookies except A,B*`.
+    pub(super) fn strip(&mut self, scope: &mut Scope<'_>, values: &Values<'_>) -> Option<()> {
+        const HELP: &str =
+            "write `query` and names, `cookies`, or `cookies except` and names: `strip query utm_*,gclid`";
+        let (what, named) = values.words.split_first()?;
+        let listed = |words: &[Word]| {
+            let names: Vec<String> = Values { param: values.param, words }.items().map(|(_, item)| item).collect();
+            Names::new(
+                names.iter().flat_map(|name| if name == "@tracking" { TRACKING } else { name }.split_whitespace()),
+            )
+        };
+        let rewrite = match (what.text.as_slice(), named) {
+            (b"query", [_, ..]) => Rewrite::StripQuery(listed(named)),
+            (b"cookies", []) => Rewrite::StripCookies(Names::default()),
+            (b"cookies", [except, names @ ..]) if except.is("except") && !names.is_empty() => {
+                Rewrite::StripCookies(listed(names))
+            }
+            _ => {
+                values.wrong(scope, what, HELP);
+                return None;
+            }
+        };
+        self.rewrites.push(rewrite);
+        Some(())
+    }
+
+    /// `accept-encoding`, which always is, `accept-language`, `query-order`, `case`.
+    pub(super) fn normalise(&mut self, scope: &mut Scope<'_>, values: &Values<'_>) -> Option<()> {
+        for (word, item) in values.items() {
+            match item.as_str() {
+                // Only which codings are accepted tells variants apart.
+                "accept-encoding" => {}
+                "accept-language" => self.rewrites.push(Rewrite::SortLanguages),
+                "query-order" => self.rewrites.push(Rewrite::SortQuery),
+                "case" => self.rewrites.push(Rewrite::LowerPath),
+                _ => {
+                    values.wrong(
+                        scope,
+                        word,
+                        "there are `accept-encoding`, `accept-language`, `query-order` and `case`",
+                    );
+                    return None;
+                }
+            }
+        }
         Some(())
     }
 
