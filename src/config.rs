@@ -12,7 +12,7 @@ use std::{
 };
 
 use crate::{
-    policy::{key::HostRule, rewrite::Rewrite, terms::Terms},
+    policy::{key::HostRule, keyed::Keyed, rewrite::Rewrite, terms::Terms},
     rule::{BindName, Cond, Expr, Format, RulePlace, RuleSet, table::Spec},
 };
 
@@ -366,6 +366,10 @@ pub struct CacheRule {
     pub store: Id<Store>,
     /// What its key is made of.
     pub key: Vec<KeyPart>,
+    /// What of a request the key holds.
+    pub keyed: Keyed,
+    /// `forward keyed`: a server gets nothing else of a request that may be stored.
+    pub forward_keyed: bool,
     /// `strip`, `normalise`, `key query(…)`: what is done to a request that it may be for, in this order, before keys are
     /// made and a server sees it.
     pub rewrites: Vec<Rewrite>,

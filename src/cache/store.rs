@@ -134,6 +134,15 @@ impl Store {
         found
     }
 
+    /// The request fields, in lower case, that what is stored under `key` depends on.
+    pub fn vary_of(&self, key: &[u8]) -> Vec<Box<str>> {
+        let objects = self.index.of_key(key);
+        let mut names: Vec<Box<str>> = objects.iter().flat_map(|object| object.vary().names().to_vec()).collect();
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+
     /// Joins the fill under way for this key and variant, or starts one on the current tokio runtime from
     /// what `source` makes. Remembered private keys (hit-for-miss) always lead a fill of their own.
     /// `source` is called under a lock: it must not call the store.

@@ -106,13 +106,19 @@ impl Text {
             Decision::Purge { soft: false } => self.line(0, "purges its URL"),
             Decision::Purge { soft: true } => self.line(0, "makes what is stored of its URL stale"),
             Decision::Close => self.line(0, "is not answered: its connection is closed"),
-            Decision::Lookup { rules, key, sent } => {
+            Decision::Lookup { rules, key, unkeyed, sent } => {
                 self.line(0, &format!("is looked up for {}", rules.join(", ")));
                 let parts = key.iter().map(|KeyPart { part, value }| match value {
                     Some(value) => format!("{part}={value}"),
                     None => format!("{part} absent"),
                 });
                 self.line(1, &format!("key: {}", parts.collect::<Vec<_>>().join(" ")));
+                if !unkeyed.is_empty() {
+                    self.line(
+                        1,
+                        &format!("not in the key: {} (`forward keyed` keeps that from a server)", unkeyed.join(" ")),
+                    );
+                }
                 self.line(0, "on a miss a server gets:");
                 self.head(sent);
             }

@@ -211,14 +211,15 @@ impl<R: Reply> Delivery<'_, R> {
         let (store, options) = self.fill_of(candidates, scratch)?;
         let stored = stale.map(|stored| &stored.object);
         let seen = if whatever { Seen::Whatever } else { Seen::This(stored) };
-        store.fetch(&scratch.key, &self.request, options, seen, || self.origin(candidates, stored.cloned()))
+        let origin = || self.origin(candidates, stored.cloned(), &store.vary_of(&scratch.key));
+        store.fetch(&scratch.key, &self.request, options, seen, origin)
     }
 
     /// Refreshes a stale object while it is served; nobody waits for it. A request whose answer may be its
     /// own alone leaves that to the next one.
     fn refresh(&mut self, candidates: &Candidates, stored: &Stored, scratch: &mut Scratch) {
         if let Some((store, options)) = self.fill_of(candidates, scratch).filter(|(_, options)| !options.alone) {
-            let origin = || self.origin(candidates, Some(stored.object.clone()));
+            let origin = || self.origin(candidates, Some(stored.object.clone()), &store.vary_of(&scratch.key));
             store.refresh(&scratch.key, &self.request, options, origin);
         }
     }
@@ -234,14 +235,20 @@ impl<R: Reply> Delivery<'_, R> {
         Some((store, options(rule, limit, alone)))
     }
 
-    fn origin(&self, candidates: &Candidates, stored: Option<Arc<Object>>) -> Origin {
+    /// A fetch of what the request asks for; `vary`: what the stored responses are known to depend on.
+    fn origin(&self, candidates: &Candidates, stored: Option<Arc<Object>>, vary: &[Box<str>]) -> Origin {
+        let mut request = self.request.clone();
+        let rules = candidates.iter().filter_map(|&id| self.snapshot.cache_rule(id));
+        for rule in rules.filter(|rule| rule.forward_keyed) {
+            rule.keyed.keep_only(vary, &mut request);
+        }
         Origin::new(
             self.worker.pool.clone(),
             self.snapshot.clone(),
             self.plan.clone(),
             candidates.clone(),
             Arc::new(self.client.clone()),
-            self.request.clone(),
+            request,
             stored,
         )
     }

@@ -104,6 +104,9 @@ pub enum Decision {
         rules: Vec<String>,
         /// The key of the first of them.
         key: Vec<KeyPart>,
+        /// What a server gets although it is not in the key: `hdr(accept)`. Unless the response varies by it, it
+        /// shapes what others get.
+        unkeyed: Vec<String>,
         /// What a server of the backend gets on a miss.
         sent: Head,
     },
@@ -322,9 +325,14 @@ impl Asked<'_> {
             Route::Fetch(candidates) => {
                 let mut sent = self.request.clone();
                 forward::for_fill(&mut sent);
+                let rule = candidates.first().and_then(|&id| self.snapshot.cache_rule(id));
+                if let Some(rule) = rule.filter(|rule| rule.forward_keyed) {
+                    rule.keyed.keep_only(&[], &mut sent);
+                }
+                let unkeyed = rule.map_or_else(Vec::new, |rule| rule.keyed.missing(&[], &sent));
                 let names = candidates.iter().filter_map(|&id| self.snapshot.cache_rule(id));
                 let rules = names.map(|rule| rule.name.clone()).collect();
-                Decision::Lookup { rules, key: self.key(&candidates, plan), sent: head_of_request(&sent) }
+                Decision::Lookup { rules, key: self.key(&candidates, plan), unkeyed, sent: head_of_request(&sent) }
             }
             Route::Close { .. } => Decision::Close,
             Route::Pass(bypass) => {

@@ -9,6 +9,7 @@ pub mod freshness;
 pub mod head;
 pub mod invalidate;
 pub mod key;
+pub mod keyed;
 pub mod range;
 pub mod reuse;
 pub mod rewrite;

@@ -59,6 +59,14 @@ impl Vary {
         }
     }
 
+    /// The fields, in lower case.
+    pub fn names(&self) -> &[Box<str>] {
+        match self {
+            Self::On(names) => names,
+            Self::None | Self::Any => &[],
+        }
+    }
+
     /// Bytes of heap it holds.
     pub fn heap_bytes(&self) -> usize {
         match self {

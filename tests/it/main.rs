@@ -34,6 +34,7 @@ mod imports;
 mod listening;
 mod mirror;
 mod passing;
+mod poisoning;
 mod purge;
 mod reload;
 mod rules;

@@ -13,6 +13,7 @@ use crate::{
     },
     policy::{
         key::HostRule,
+        keyed::Keyed,
         rewrite::{Names, Rewrite},
     },
     rule::{Expr, Phase, action::target::is_token, args::Arg},
@@ -92,6 +93,31 @@ impl Key {
             }
             _ => false,
         })
+    }
+
+    /// What it holds of a request as it is. What a converter has gone over may be anything.
+    pub(super) fn keyed(&self) -> Keyed {
+        let mut keyed = Keyed::default();
+        for part in &self.parts {
+            match part {
+                KeyPart::Host(HostRule::WithPort) => keyed.host = true,
+                KeyPart::Path => keyed.path = true,
+                KeyPart::Query => keyed.query = true,
+                KeyPart::Uri => (keyed.path, keyed.query) = (true, true),
+                KeyPart::Sample(expr) if expr.steps().is_empty() => {
+                    let (field, text) = (expr.args().field(0), expr.args().text(0));
+                    let text = text.map(|text| String::from_utf8_lossy(text).into());
+                    match expr.fetch().name() {
+                        "req.fhdr_all" => keyed.fields.extend(field.map(Box::from)),
+                        "req.cook_all" => keyed.cookies.extend(text),
+                        "url_param_all" => keyed.params.extend(text),
+                        _ => {}
+                    }
+                }
+                _ => {}
+            }
+        }
+        keyed
     }
 
     fn add(&mut self, part: KeyPart, text: &[u8]) {

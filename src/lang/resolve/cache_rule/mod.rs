@@ -147,7 +147,7 @@ const PARAMS: &[Param] = &[
     Param { name: "slice", read: Read::Only(&["off"]) },
     Param { name: "status-header", read: Read::Only(&["on"]) },
     Param { name: "mode", read: Read::Only(&["on"]) },
-    Param { name: "forward", read: Read::Only(&["all"]) },
+    Param { name: "forward", read: Read::With(Draft::forward) },
     Param { name: "buffer-response", read: Read::Only(&[]) },
 ];
 
@@ -161,6 +161,7 @@ struct Draft {
     stale_if_error: Option<Duration>,
     heuristic: Option<Heuristic>,
     rewrites: Vec<Rewrite>,
+    forward_keyed: bool,
     wait: Option<Duration>,
     fill: FillMode,
     store: Option<Word>,
@@ -183,6 +184,7 @@ impl Draft {
             stale_if_error: None,
             heuristic: None,
             rewrites: Vec::new(),
+            forward_keyed: false,
             wait: (!nuster).then_some(WAIT_ON),
             fill: FillMode::default(),
             store: None,
@@ -283,6 +285,8 @@ impl Draft {
             name,
             cond,
             store: Id::new(0),
+            keyed: key.keyed(),
+            forward_keyed: self.forward_keyed,
             key: key.parts,
             rewrites,
             terms,

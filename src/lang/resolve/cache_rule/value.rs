@@ -255,6 +255,20 @@ impl Draft {
         Some(())
     }
 
+    /// `all`, `keyed`.
+    pub(super) fn forward(&mut self, scope: &mut Scope<'_>, values: &Values<'_>) -> Option<()> {
+        let word = values.only(scope)?;
+        self.forward_keyed = match &*word.lossy() {
+            "all" => false,
+            "keyed" => true,
+            _ => {
+                values.wrong(scope, word, "write `all`, or `keyed`: a server gets what the key and `Vary` name");
+                return None;
+            }
+        };
+        Some(())
+    }
+
     pub(super) fn wait(&mut self, scope: &mut Scope<'_>, values: &Values<'_>) -> Option<()> {
         let word = values.only(scope)?;
         self.wait = match &*word.lossy() {
