@@ -16,6 +16,7 @@ use super::{
     reply::Reply,
     respond::{self, Rules},
     snapshot::Snapshot,
+    upload::Upload,
     worker::Worker,
 };
 use crate::{
@@ -60,13 +61,15 @@ enum Flow {
 }
 
 /// One request being answered.
-struct Delivery<'a, R> {
+struct Delivery<'a, R, U> {
     worker: &'a Worker,
     snapshot: &'a Arc<Snapshot>,
     client: &'a Client,
     plan: Plan,
     request: Request,
     reply: &'a mut R,
+    /// What the client still says.
+    upload: &'a mut U,
     /// What is known so far of how the request ends.
     ending: Ending,
 }
@@ -88,18 +91,6 @@ enum Age {
     Ours(Option<u64>),
     /// As the origin says and rules leave it: the response is nobody else's.
     Origins,
-}
-
-/// Where the pieces of a body come from.
-trait Body: Send {
-    /// The next piece.
-    fn piece(&mut self) -> impl Future<Output = Result<Piece, Failure>> + Send;
-}
-
-impl Body for Reader {
-    async fn piece(&mut self) -> Result<Piece, Failure> {
-        self.body().await
-    }
 }
 
 /// What was asked of the origin, and why.
@@ -124,16 +115,17 @@ impl Asked<'_> {
 }
 
 /// Carries `plan` out, all of it but what the proxy engine has to pass.
-pub async fn serve<R: Reply>(
+pub async fn serve<R: Reply, U: Upload>(
     worker: &Worker,
     snapshot: &Arc<Snapshot>,
     client: &Client,
     plan: Plan,
     request: Request,
     reply: &mut R,
+    upload: &mut U,
 ) -> Served {
     let ending = Ending::client_gone(&plan);
-    let mut delivery = Delivery { worker, snapshot, client, plan, request, reply, ending };
+    let mut delivery = Delivery { worker, snapshot, client, plan, request, reply, upload, ending };
     let mut flow = delivery.run().await;
     if let Ok(Flow::Pass(bypass)) = flow
         && delivery.relays()
@@ -154,7 +146,7 @@ pub async fn serve<R: Reply>(
     }
 }
 
-impl<R: Reply> Delivery<'_, R> {
+impl<R: Reply, U: Upload> Delivery<'_, R, U> {
     async fn run(&mut self) -> io::Result<Flow> {
         match self.plan.route.clone() {
             Route::Answer(answer, outcome) => {
@@ -258,7 +250,7 @@ impl<R: Reply> Delivery<'_, R> {
         loop {
             let arrival = tokio::select! {
                 arrival = reader.head() => arrival,
-                () = self.reply.gone() => return Ok(Flow::Left),
+                () = self.upload.gone(false) => return Ok(Flow::Left),
             };
             match arrival {
                 Ok(Arrival::Interim(head)) => self.reply.interim(&head).await?,
@@ -323,11 +315,11 @@ impl<R: Reply> Delivery<'_, R> {
     }
 
     /// Sends a body as it comes.
-    async fn body(&mut self, mut body: impl Body) -> io::Result<Flow> {
+    async fn body(&mut self, mut body: Reader) -> io::Result<Flow> {
         loop {
             let piece = tokio::select! {
-                piece = body.piece() => piece,
-                () = self.reply.gone() => return Ok(Flow::Left),
+                piece = body.body() => piece,
+                () = self.upload.gone(true) => return Ok(Flow::Left),
             };
             match piece {
                 Ok(Piece::Data(data)) => self.reply.data(data).await?,
@@ -335,14 +327,17 @@ impl<R: Reply> Delivery<'_, R> {
                     self.reply.end(trailers.as_ref()).await?;
                     return Ok(Flow::Done);
                 }
-                Err(failure) => {
-                    self.reply.abort();
-                    self.ending.outcome = Outcome::Error;
-                    self.ending.reason = Some(failure.kind.as_str());
-                    return Ok(Flow::Broken);
-                }
+                Err(failure) => return Ok(self.broken_off(&failure)),
             }
         }
+    }
+
+    /// The server has broken its response off: so does ours.
+    fn broken_off(&mut self, failure: &Failure) -> Flow {
+        self.reply.abort();
+        self.ending.outcome = Outcome::Error;
+        self.ending.reason = Some(failure.kind.as_str());
+        Flow::Broken
     }
 
     /// The origin failed before it answered: a stale response if that is allowed, else the fault.
@@ -454,6 +449,7 @@ impl<R: Reply> Delivery<'_, R> {
         }
         respond::say(&how.status, &mut head);
         self.ending = Ending { status: head.status, outcome: how.outcome, reason: how.reason, rule: how.rule };
+        self.upload.notice_end().await;
         self.reply.head(&head, bodyless).await
     }
 
@@ -488,6 +484,7 @@ impl<R: Reply> Delivery<'_, R> {
             respond::say(&status, &mut head);
         }
         self.ending = Ending { status: head.status, outcome, reason, rule: self.plan.rule() };
+        self.upload.notice_end().await;
         if self.request.method() == b"HEAD" || head.is_bodyless() {
             self.reply.head(&head, true).await?;
         } else {

@@ -25,6 +25,7 @@ use super::{
     reply::Reply,
     shortcut,
     snapshot::Snapshot,
+    upload::Upload,
     worker::Context,
 };
 use crate::{
@@ -238,8 +239,16 @@ impl Service for Front {
         shortcut::from_memory(&self.view.snapshot, plan, client, request, &mut self.scratch, connection, wire)
     }
 
-    async fn serve<R: Reply>(&mut self, plan: Plan, client: &Client, request: Request, reply: &mut R) -> Served<Plan> {
-        match deliver::serve(&self.view.context.worker, &self.view.snapshot, client, plan, request, reply).await {
+    async fn serve<R: Reply, U: Upload>(
+        &mut self,
+        plan: Plan,
+        client: &Client,
+        request: Request,
+        reply: &mut R,
+        upload: &mut U,
+    ) -> Served<Plan> {
+        let View { context, snapshot, .. } = &self.view;
+        match deliver::serve(&context.worker, snapshot, client, plan, request, reply, upload).await {
             deliver::Served::Done(ending) => Served::Done(ending),
             deliver::Served::Broken(ending) => Served::Broken(ending),
             deliver::Served::Pass(passed) => Served::Pass(passed.0, passed.1),
@@ -284,7 +293,7 @@ async fn refuse_to_pass<S: Socket>(job: Job, carrier: Carrier<S>, stall: Duratio
     let fault = Fault::INTERNAL;
     let page = fault::page(fault.status, fault.sentence());
     let (sent, mut wire) = (link.sent(), Wire::default());
-    let mut reply = Http1Reply::new(&mut link, &mut wire, outgoing, stall);
+    let mut reply = Http1Reply::new(link.split().1, &mut wire, outgoing, stall);
     // A failure is the client's departure, which the link remembers.
     let _ = reply.whole(&page.head, page.body).await;
     let outgoing = reply.finish();

@@ -1,5 +1,6 @@
 //! Sockets, in the order a request meets them.
 
+pub mod alarm;
 pub mod clock;
 pub mod counted;
 pub mod deliver;
@@ -32,6 +33,7 @@ pub mod snapshot;
 pub mod streams;
 pub mod surrogate;
 pub mod tls;
+pub mod upload;
 pub mod upstream;
 pub mod worker;
 pub mod world;

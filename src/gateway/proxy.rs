@@ -28,6 +28,7 @@ use super::{
     plan::Route,
     reply::Reply,
     respond,
+    upload::NoUpload,
     worker::Worker,
 };
 use crate::{
@@ -135,7 +136,7 @@ impl ProxyHttp for Gate {
         // `tune.front off`: nothing was answered before the engine.
         let mut reply = SessionReply { session };
         let (plan, request) = (job.plan.clone(), job.request.clone());
-        match deliver::serve(&self.worker, &job.snapshot, &job.client, plan, request, &mut reply).await {
+        match deliver::serve(&self.worker, &job.snapshot, &job.client, plan, request, &mut reply, &mut NoUpload).await {
             Served::Done(ending) => ctx.ending = Some(ending),
             Served::Broken(ending) => {
                 ctx.ending = Some(ending);

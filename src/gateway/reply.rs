@@ -30,11 +30,9 @@ pub trait Reply: Send {
             self.end(None).await
         }
     }
-    /// Resolves when the client is known to have left; wait for it beside whatever the response waits
-    /// for. A client that has only closed its sending side has not left.
-    fn gone(&mut self) -> impl Future<Output = ()> + Send {
-        std::future::pending()
-    }
+    /// Says, before the head, whether the connection can serve another request after this one: whether the
+    /// request's body is out of the way by then (RFC 9112 §9.3). Of no meaning where requests share a connection.
+    fn persist(&mut self, _can: bool) {}
     /// Breaks the response off so that the client sees that it is incomplete (RFC 9112 §8): the
     /// connection or stream ends without the body's end.
     fn abort(&mut self);

@@ -16,6 +16,7 @@ use super::{
     plan::Scratch,
     proxy::Engine,
     reply::Reply,
+    upload::Upload,
 };
 use crate::{message::Request, rule::Client};
 
@@ -52,18 +53,19 @@ impl Service for Streams {
         Handover::new(Job { snapshot, plan, client, request, upgrade: false, line, received, log })
     }
 
-    async fn serve<R: Reply>(
+    async fn serve<R: Reply, U: Upload>(
         &self,
         plan: Handover,
         request: Request,
         client: &Arc<Client>,
         reply: &mut R,
+        upload: &mut U,
     ) -> Served<Handover> {
         // A stream may be dropped anywhere: its job counts it then.
         let Some(mut job) = plan.take() else { return Served::Broken };
         let (decided, snapshot) = (job.plan.clone(), job.snapshot.clone());
         let served = if snapshot.config.global.front {
-            deliver::serve(&self.view.context.worker, &snapshot, client, decided, request, reply).await
+            deliver::serve(&self.view.context.worker, &snapshot, client, decided, request, reply, upload).await
         } else {
             deliver::Served::Pass(Box::new((decided, request)))
         };

@@ -10,6 +10,7 @@ use crate::harness::{
     Client, Gate, Gateway, Origin,
     certificates::Authority,
     client::request,
+    gateway::without_front,
     rules::one_worker,
     rules::{secure, site_with_tls},
     site,
@@ -270,6 +271,43 @@ fn an_expecting_client_is_told_to_continue() {
     assert_eq!(client.read_head().unwrap().status, 100);
     client.send("body");
     assert_eq!(client.read("POST").text(), "body");
+}
+
+#[test]
+fn a_server_decides_whether_an_expecting_client_goes_on() {
+    if without_front() {
+        return;
+    }
+    let origin = Origin::start(|seen, wire| {
+        assert_eq!(seen.field("expect"), Some("100-continue"));
+        match seen.path() {
+            "/early" => wire.reply(413, "Connection: close", b"no"),
+            _ => {
+                wire.raw("HTTP/1.1 100 Continue\r\n\r\n")?;
+                let body = wire.read().unwrap_or_default();
+                wire.reply(200, "Connection: close", &body)?;
+                wire.close()
+            }
+        }
+    });
+    origin.answer_early(true);
+    let gateway = Gateway::start(&site(origin.address, RULE));
+    let ask = |path: &str| {
+        let mut client = gateway.client();
+        client.send(format!(
+            "POST {path} HTTP/1.1\r\nHost: t.example\r\nContent-Length: 4\r\nExpect: 100-continue\r\n\r\n"
+        ));
+        client
+    };
+    let mut refused = ask("/early");
+    let head = refused.read("POST");
+    assert_eq!((head.status, head.interim.len(), head.text(), head.closes()), (413, 0, "no".to_owned(), true));
+    let mut welcome = ask("/go");
+    assert_eq!(welcome.read_head().unwrap().status, 100);
+    welcome.send("body");
+    let answer = welcome.read("POST");
+    assert_eq!((answer.status, answer.interim.len(), answer.text()), (200, 0, "body".to_owned()));
+    gateway.assert_law();
 }
 
 #[test]

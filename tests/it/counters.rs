@@ -238,12 +238,13 @@ fn a_client_that_leaves_is_one_word_and_no_servers_error() {
 #[test]
 fn a_request_that_cannot_be_handed_to_the_engine_is_answered_and_counted() {
     let origin = Origin::fixed("", "x");
-    for front in ["on", "off"] {
+    // What asks for another protocol is the engine's in any case.
+    for (front, method, fields) in [("on", "GET", "Connection: upgrade\nUpgrade: websocket"), ("off", "POST", "")] {
         let lines = "    http-request set-path %[path]%[path]%[path]";
         let gateway = Gateway::start(&site_with(origin.address, &format!("    tune.front {front}"), lines, ""));
         let path = format!("/{}", "a".repeat(30_000));
         let mut client = gateway.client();
-        let response = client.request("POST", &path, "", b"body");
+        let response = client.request(method, &path, fields, if method == "POST" { b"body" } else { b"" });
         assert_eq!((response.status, response.closes()), (500, true));
         assert!(client.is_closed());
         gateway.assert_law();

@@ -44,17 +44,17 @@ fn a_body_streams_up_before_it_is_whole() {
 
 #[test]
 fn an_endless_passed_response_streams() {
-    let gate = Arc::new(Gate::default());
-    let hold = Arc::clone(&gate);
-    let origin = Origin::start(move |_, wire| {
-        wire.head(200, "Content-Type: text/event-stream\nTransfer-Encoding: chunked")?;
-        wire.chunk(b"data: 1\n\n")?;
-        wire.hold(&hold);
-        wire.chunk(b"data: 2\n\n")?;
-        wire.raw("0\r\n\r\n")
-    });
-    let gateway = Gateway::start(&site(origin.address, ""));
     for method in ["GET", "POST"] {
+        let gate = Arc::new(Gate::default());
+        let hold = Arc::clone(&gate);
+        let origin = Origin::start(move |_, wire| {
+            wire.head(200, "Content-Type: text/event-stream\nTransfer-Encoding: chunked")?;
+            wire.chunk(b"data: 1\n\n")?;
+            wire.hold(&hold);
+            wire.chunk(b"data: 2\n\n")?;
+            wire.raw("0\r\n\r\n")
+        });
+        let gateway = Gateway::start(&site(origin.address, ""));
         let mut client = gateway.client();
         client.send(request(method, "/events", "", if method == "POST" { b"x" } else { b"" }));
         assert_eq!(client.read_head().unwrap().status, 200);

@@ -1,82 +1,131 @@
-//! Passing without the proxy engine: a request without a body goes through our own exchange, which reads
-//! responses strictly, and the response streams to its one reader without a task or channel between.
+//! Passing without the proxy engine: a request goes through our own exchange, which reads responses strictly, its
+//! body up and the response down to its one reader without a task or channel between.
 
-use std::io;
+use std::{io, time::Duration};
 
-use super::{Body, Delivery, Flow};
+use tokio::time::{Instant, sleep_until};
+
+use super::{Delivery, Flow};
 use crate::{
     cache::fill::{Failure, FailureKind, Head, Piece},
-    config::{Backend, Id},
     gateway::{
-        exchange::Exchange,
+        exchange::{Exchange, Trouble},
         fault, forward, hop,
         log::Ending,
         plan::{Bypass, Route},
         reply::Reply,
         respond,
-        snapshot::Snapshot,
+        upload::{Broken, Upload},
         upstream,
     },
-    message::{Framing, Response},
+    message::{Framing, Request, Response},
     metrics::Outcome,
 };
 
-impl<R: Reply> Delivery<'_, R> {
-    /// Whether the request can be passed here; what has bytes of a body or asks for another protocol is the proxy
-    /// engine's, and everything is with `tune.front off`.
+/// How long a client that waits for a 100 is left to a server that says nothing; some never do (RFC 9110 §10.1.1).
+const PATIENCE: Duration = Duration::from_secs(1);
+
+impl<R: Reply, U: Upload> Delivery<'_, R, U> {
+    /// Whether the request can be passed here; what asks for another protocol is the proxy engine's, and everything is
+    /// with `tune.front off`.
     pub(super) fn relays(&self) -> bool {
-        self.snapshot.config.global.front
-            && matches!(self.request.framing, Framing::None | Framing::Length(0))
-            && self.request.method() != b"CONNECT"
-            && !self.request.fields.has("upgrade")
+        self.snapshot.config.global.front && self.request.method() != b"CONNECT" && !self.request.fields.has("upgrade")
     }
 
     /// Passes the request to a server and the response to the client.
     pub(super) async fn relay(&mut self, bypass: Bypass) -> io::Result<Flow> {
         self.plan.route = Route::Pass(bypass);
         self.ending = Ending::client_gone(&self.plan);
-        let mut head = forward::for_pass(&self.request);
-        if self.request.framing == Framing::Length(0) {
-            head.fields.set(b"Content-Length", b"0");
+        let mut head = outgoing(&self.request);
+        if self.upload.awaits_continue() {
+            // The server may refuse before the body comes.
+            head.fields.set(b"Expect", b"100-continue");
         }
         let opened = tokio::select! {
             opened = upstream::open(&self.worker.pool, self.snapshot, self.plan.backend, &head, |_| {}) => opened,
-            () = self.reply.gone() => return Ok(Flow::Left),
+            () = self.upload.gone(false) => return Ok(Flow::Left),
         };
         let mut exchange = match opened {
             Ok(exchange) => exchange,
             Err(failure) => return self.refuse(&failure).await,
         };
+        let patience = Instant::now() + PATIENCE;
+        let mut continued = false;
         loop {
+            let impatient = self.upload.awaits_continue();
             let head = tokio::select! {
-                head = exchange.head() => head,
-                () = self.reply.gone() => return Ok(Flow::Left),
+                head = exchange.head_beside(self.upload) => head,
+                () = sleep_until(patience), if impatient => Ok(Head::Interim(Response::new(100))),
             };
             match head {
-                Ok(Head::Interim(interim)) if interim.status != 101 => self.reply.interim(&interim).await?,
+                Ok(Head::Interim(interim)) if interim.status == 100 && continued => {}
+                Ok(Head::Interim(interim)) if interim.status != 101 => {
+                    if interim.status == 100 {
+                        self.upload.continued();
+                        continued = true;
+                    }
+                    self.reply.interim(&interim).await?;
+                }
                 Ok(Head::Final(response)) => return self.pass_on(response, exchange, bypass).await,
                 Ok(Head::Interim(_)) => {
                     let failure = Failure::new(FailureKind::Protocol, "101 to a request that asked for no upgrade");
                     return self.fail(&failure).await;
                 }
-                Err(failure) => return self.fail(&failure).await,
+                Err(Trouble::Server(failure)) => return self.fail(&failure).await,
+                Err(Trouble::Client(broken)) => return self.give_up(&broken).await,
             }
         }
     }
 
     /// Sends what the server answered.
-    async fn pass_on(&mut self, mut response: Response, exchange: Exchange, bypass: Bypass) -> io::Result<Flow> {
+    async fn pass_on(&mut self, mut response: Response, mut exchange: Exchange, bypass: Bypass) -> io::Result<Flow> {
         hop::strip(&mut response.fields);
         let shared = &self.worker.shared;
         respond::passed(shared, self.snapshot, &mut self.plan, self.client, &mut self.request, &mut response)?;
         let (status, reason) = (response.status, Some(bypass.as_str()));
         self.ending = Ending { status, outcome: Outcome::Pass, reason, rule: self.plan.rule() };
         let bodyless = self.request.method() == b"HEAD" || response.is_bodyless();
+        self.upload.notice_end().await;
+        self.reply.persist(self.upload.is_drainable());
         self.reply.head(&response, bodyless).await?;
-        if bodyless {
-            return Ok(Flow::Done);
+        let flow = if bodyless { Flow::Done } else { self.pass_body(&mut exchange).await? };
+        if matches!(flow, Flow::Done) {
+            exchange.conclude(self.upload).await;
         }
-        self.body(Relayed { exchange, snapshot: self.snapshot, backend: self.plan.backend }).await
+        Ok(flow)
+    }
+
+    /// Sends a body as the server does, while the request's goes up.
+    async fn pass_body(&mut self, exchange: &mut Exchange) -> io::Result<Flow> {
+        loop {
+            match exchange.body_beside(self.upload).await {
+                Ok(Piece::Data(data)) => exchange.beside(self.upload, self.reply.data(data)).await?,
+                Ok(Piece::End(trailers)) => {
+                    self.reply.end(trailers.as_ref()).await?;
+                    return Ok(Flow::Done);
+                }
+                Err(Trouble::Server(failure)) => {
+                    upstream::failed(self.snapshot, self.plan.backend, &failure);
+                    return Ok(self.broken_off(&failure));
+                }
+                Err(Trouble::Client(_)) => return Ok(Flow::Left),
+            }
+        }
+    }
+
+    /// The client's body does not come.
+    async fn give_up(&mut self, broken: &Broken) -> io::Result<Flow> {
+        let (status, sentence, reason) = match broken {
+            Broken::Malformed(refusal) => (refusal.status, refusal.reason, "bad-request"),
+            Broken::Client(error) if error.kind() == io::ErrorKind::TimedOut => {
+                (408, "the body took too long", "client-timeout")
+            }
+            Broken::Client(_) => return Ok(Flow::Left),
+        };
+        self.reply.persist(false);
+        let answer = fault::page(status, sentence);
+        let said = respond::passed_status(&self.plan, Some(reason));
+        self.own(answer.head, answer.body, Outcome::Refused, Some(reason), said).await
     }
 
     /// The server has failed before it answered.
@@ -90,20 +139,21 @@ impl<R: Reply> Delivery<'_, R> {
         let answer = fault::of_failure(failure);
         let reason = Some(failure.kind.as_str());
         let status = respond::passed_status(&self.plan, reason);
+        self.reply.persist(self.upload.is_drainable());
         self.own(answer.head, answer.body, Outcome::Error, reason, status).await
     }
 }
 
-/// The body of an exchange that one client waits for.
-struct Relayed<'s> {
-    exchange: Exchange,
-    snapshot: &'s Snapshot,
-    backend: Option<Id<Backend>>,
-}
-
-impl Body for Relayed<'_> {
-    async fn piece(&mut self) -> Result<Piece, Failure> {
-        let piece = self.exchange.body().await;
-        piece.inspect_err(|failure| upstream::failed(self.snapshot, self.backend, failure))
+/// The head that a server gets, with the framing of the body that follows (RFC 9112 §6).
+fn outgoing(request: &Request) -> Request {
+    let mut head = forward::for_pass(request);
+    match head.framing {
+        Framing::None => {}
+        Framing::Length(length) => head.fields.set(b"Content-Length", length.to_string().as_bytes()),
+        Framing::Chunked | Framing::UntilClose | Framing::Stream => {
+            head.fields.remove(b"Content-Length");
+            head.fields.set(b"Transfer-Encoding", b"chunked");
+        }
     }
+    head
 }

@@ -1,29 +1,43 @@
 //! One HTTP/1.1 request and its response with a server, over streams of pingora's connector.
 //!
-//! Fills use this and not pingora's own client: it reads strictly (RFC 9112 §11: what is doubtful is
+//! Fills and what passes use this and not pingora's own client: it reads strictly (RFC 9112 §11: what is doubtful is
 //! refused), tells a clean end from a broken one, and keeps trailers apart from the head.
 
 mod chunked;
 mod head;
 mod pool;
+mod uplink;
 
-use std::{fmt, io, sync::Arc};
+use std::{
+    fmt,
+    future::{Future, poll_fn},
+    io,
+    pin::pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
 
 use bytes::{Buf, Bytes, BytesMut};
 use pingora::protocols::Stream;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
-    time::timeout,
+    time::{Instant, timeout},
 };
 
 pub use self::pool::Pool;
 use self::{
     chunked::{Decoder, Step},
     head::{Parsed, Scan},
+    uplink::Uplink,
 };
 use crate::{
     cache::fill::{Failure, FailureKind, Head, Piece},
     config::{ServerAddress, ServerTimeouts},
+    gateway::{
+        alarm::Alarm,
+        upload::{Broken, NoUpload, Upload},
+    },
     lang::in_words,
     message::{Fields, Framing, Request},
 };
@@ -39,6 +53,9 @@ const MAX_INTERIM: u8 = 64;
 
 /// One request under way with a server. Call [`Exchange::head`] until it is final, then
 /// [`Exchange::body`] until its end. Dropping it earlier closes the connection.
+///
+/// A request with a body has its client's [`Upload`] beside: [`Exchange::head_beside`] and the others send what comes
+/// of it while they wait for the server.
 pub struct Exchange {
     pool: Pool,
     server: ServerAddress,
@@ -52,6 +69,30 @@ pub struct Exchange {
     persistent: bool,
     interims: u8,
     body: Body,
+    uplink: Uplink,
+    alarm: Alarm,
+}
+
+/// Who ended an exchange.
+#[derive(Debug)]
+pub enum Trouble {
+    /// The server.
+    Server(Failure),
+    /// The client, with its body or by leaving.
+    Client(Broken),
+}
+
+impl From<Failure> for Trouble {
+    fn from(failure: Failure) -> Self {
+        Self::Server(failure)
+    }
+}
+
+/// Why a read came to nothing.
+enum Received {
+    Client(Broken),
+    Broken(io::Error),
+    Silent,
 }
 
 enum Body {
@@ -64,7 +105,7 @@ enum Body {
 
 impl Exchange {
     /// Connects to `server`, or takes an idle connection of `pool`, and sends `head` as it is: its
-    /// fields are the caller's business (RFC 9110 §7.6.1), a body is never sent.
+    /// fields are the caller's business (RFC 9110 §7.6.1). Its `framing` says how the body is written that follows.
     ///
     /// # Errors
     /// `Connect` when no connection comes about within `timeouts.connect`, `Protocol` when the head
@@ -76,8 +117,9 @@ impl Exchange {
         head: &Request,
     ) -> Result<Self, Failure> {
         let request = head::write(head).map_err(|reason| failure(server, FailureKind::Protocol, reason))?;
-        // Only what may be sent twice goes over a connection that may be gone (RFC 9110 §9.2.2).
-        let idle = if is_idempotent(head.method()) { pool.take(server) } else { None };
+        let repeatable = is_idempotent(head.method());
+        let uplink = Uplink::new(head.framing, repeatable);
+        let idle = if repeatable || !head.is_first { pool.take(server) } else { None };
         let mut exchange = Self {
             pool: pool.clone(),
             server: server.clone(),
@@ -90,11 +132,14 @@ impl Exchange {
             persistent: !head.fields.members("connection").any(|member| member.eq_ignore_ascii_case(b"close")),
             interims: 0,
             body: Body::Unknown,
+            uplink,
+            alarm: Alarm::new(),
         };
         if exchange.stale_possible {
             match exchange.send().await {
                 Ok(()) => return Ok(exchange),
                 Err(failure) if failure.kind != FailureKind::Truncated => return Err(failure),
+                // Not all of the head has gone out, so nobody has acted on it.
                 Err(_) => {}
             }
         }
@@ -109,14 +154,23 @@ impl Exchange {
     /// `Timeout` when the server is silent, `Truncated` when it closes, `Protocol` when what it sends
     /// is no response that one may rely on.
     pub async fn head(&mut self) -> Result<Head, Failure> {
-        let end = self.read_head().await?;
+        self.head_beside(&mut NoUpload).await.map_err(|trouble| self.servers(trouble))
+    }
+
+    /// As [`Exchange::head`], while the body goes up. Dropping the future loses nothing but a second connection that
+    /// is being made.
+    ///
+    /// # Errors
+    /// As [`Exchange::head`]; the client's.
+    pub async fn head_beside<U: Upload>(&mut self, upload: &mut U) -> Result<Head, Trouble> {
+        let end = self.read_head(upload).await?;
         let parsed = head::parse(self.buffer.get(..end).unwrap_or_default(), self.to_head);
         let Parsed { response, persistent } = parsed.map_err(|reason| self.failure(FailureKind::Protocol, reason))?;
         self.buffer.advance(end);
         if response.status < 200 {
             self.interims += 1;
             if self.interims > MAX_INTERIM {
-                return Err(self.failure(FailureKind::Protocol, "too many 1xx responses"));
+                return Err(self.failure(FailureKind::Protocol, "too many 1xx responses").into());
             }
             return Ok(Head::Interim(response));
         }
@@ -137,6 +191,14 @@ impl Exchange {
     /// `Timeout` when the server is silent, `Truncated` when the connection ends before the body does,
     /// `Protocol` when the body's framing is wrong.
     pub async fn body(&mut self) -> Result<Piece, Failure> {
+        self.body_beside(&mut NoUpload).await.map_err(|trouble| self.servers(trouble))
+    }
+
+    /// As [`Exchange::body`], while the rest of the request's body goes up. Dropping the future loses nothing.
+    ///
+    /// # Errors
+    /// As [`Exchange::body`]; the client's.
+    pub async fn body_beside<U: Upload>(&mut self, upload: &mut U) -> Result<Piece, Trouble> {
         loop {
             if let Some(piece) = self.decode()? {
                 return Ok(piece);
@@ -145,21 +207,62 @@ impl Exchange {
                 Body::Length(left) => usize::try_from(left).unwrap_or(BODY_READ).min(BODY_READ),
                 _ => BODY_READ,
             };
-            if self.receive(want).await? == 0 {
+            if self.receive(want, upload, true).await? == 0 {
                 if !matches!(self.body, Body::UntilClose) {
-                    return Err(self.failure(FailureKind::Truncated, "closed before the end of the body"));
+                    return Err(self.failure(FailureKind::Truncated, "closed before the end of the body").into());
                 }
                 self.finish(None);
             }
         }
     }
 
+    /// Lets the body go up while `act` is under way.
+    pub async fn beside<U: Upload, T>(&mut self, upload: &mut U, act: impl Future<Output = T>) -> T {
+        let mut act = pin!(act);
+        poll_fn(|context| {
+            let done = act.as_mut().poll(context);
+            if let Some(stream) = self.stream.as_mut().filter(|_| done.is_pending() && !self.uplink.is_over()) {
+                // How that goes is seen when the server is next waited for.
+                let _ = self.uplink.poll(stream, upload, context);
+            }
+            done
+        })
+        .await
+    }
+
+    /// After the response: lets the rest of the body go up, for as long as server and client go on with it.
+    pub async fn conclude<U: Upload>(&mut self, upload: &mut U) {
+        let Self { stream: Some(stream), buffer, uplink, alarm, timeouts, .. } = self else { return };
+        if !uplink.is_over() && upload.awaits_continue() {
+            // It waits for a word that will not come.
+            uplink.cut();
+        }
+        let mut until = None;
+        poll_fn(|context| {
+            let up = uplink.poll(stream, upload, context);
+            // What comes from the server now was not asked for.
+            if up.is_ready() || pin!(stream.read_buf(buffer)).poll(context).is_ready() {
+                return Poll::Ready(());
+            }
+            turn(uplink, alarm, &mut until, timeouts.server, context)
+        })
+        .await;
+        self.release();
+    }
+
     async fn connect(&mut self) -> Result<(), Failure> {
         self.stale_possible = false;
+        self.uplink.settle();
         self.stream = None;
         let stream = pool::connect(&self.server, self.timeouts.connect).await;
         self.stream = Some(stream.map_err(|reason| self.failure(FailureKind::Connect, reason))?);
         self.send().await
+    }
+
+    /// Whether the connection was closed before the request came, which is nobody's fault, and the request can go over
+    /// another: it may be sent twice (RFC 9110 §9.2.2) and all of it is at hand.
+    fn is_stale(&mut self) -> bool {
+        self.stale_possible && self.uplink.again()
     }
 
     async fn send(&mut self) -> Result<(), Failure> {
@@ -176,23 +279,28 @@ impl Exchange {
     }
 
     /// Reads until the buffer holds a whole head; returns where it ends.
-    async fn read_head(&mut self) -> Result<usize, Failure> {
+    async fn read_head<U: Upload>(&mut self, upload: &mut U) -> Result<usize, Trouble> {
         let mut scan = Scan::default();
         loop {
             match scan.end(&self.buffer) {
                 Ok(Some(end)) if end <= head::MAX_BYTES => return Ok(end),
                 Ok(None) if self.buffer.len() < head::MAX_BYTES => {}
-                Ok(_) => return Err(self.failure(FailureKind::Protocol, "a head of more than 64 KiB")),
-                Err(reason) => return Err(self.failure(FailureKind::Protocol, reason)),
+                Ok(_) => return Err(self.failure(FailureKind::Protocol, "a head of more than 64 KiB").into()),
+                Err(reason) => return Err(self.failure(FailureKind::Protocol, reason).into()),
             }
-            match self.receive(HEAD_READ).await {
-                Ok(0) if !self.stale_possible => {
-                    return Err(self.failure(FailureKind::Truncated, "closed before the end of the head"));
+            match self.receive(HEAD_READ, upload, false).await {
+                Ok(0) if !self.is_stale() => {
+                    return Err(self.failure(FailureKind::Truncated, "closed before the end of the head").into());
                 }
                 Ok(0) => self.connect().await?,
-                Ok(_) => self.stale_possible = false,
-                Err(failure) if self.stale_possible && failure.kind == FailureKind::Truncated => self.connect().await?,
-                Err(failure) => return Err(failure),
+                Ok(_) => {
+                    self.stale_possible = false;
+                    self.uplink.settle();
+                }
+                Err(Trouble::Server(failure)) if failure.kind == FailureKind::Truncated && self.is_stale() => {
+                    self.connect().await?;
+                }
+                Err(trouble) => return Err(trouble),
             }
         }
     }
@@ -257,24 +365,60 @@ impl Exchange {
         }
     }
 
-    /// Reads once; 0 is a clean end of the connection.
-    async fn receive(&mut self, want: usize) -> Result<usize, Failure> {
-        let Some(stream) = &mut self.stream else { return Err(self.over()) };
-        if self.buffer.capacity() - self.buffer.len() < want.min(COPY_BELOW) {
-            self.buffer.reserve(want);
+    /// Reads once, while the body goes up; 0 is a clean end of the connection. The client may leave once all of it
+    /// is up; when its answer has not `begun`, it may only have closed its sending side.
+    ///
+    /// The server's time runs while it is the server's turn, and anew with each piece that it takes.
+    async fn receive<U: Upload>(&mut self, want: usize, upload: &mut U, begun: bool) -> Result<usize, Trouble> {
+        let Self { stream: Some(stream), buffer, uplink, alarm, timeouts, .. } = self else {
+            return Err(self.over().into());
+        };
+        if buffer.capacity() - buffer.len() < want.min(COPY_BELOW) {
+            buffer.reserve(want);
         }
-        match timeout(self.timeouts.server, stream.read_buf(&mut self.buffer)).await {
-            Ok(Ok(length)) => Ok(length),
-            Ok(Err(error)) => Err(self.broken(&error)),
-            Err(_) => Err(self.silent()),
-        }
+        let mut until = None;
+        let received = poll_fn(|context| {
+            let up = uplink.poll(stream, upload, context);
+            if let Some(broken) = uplink.take_broken() {
+                return Poll::Ready(Err(Received::Client(broken)));
+            }
+            if let Poll::Ready(read) = pin!(stream.read_buf(buffer)).poll(context) {
+                return Poll::Ready(read.map_err(Received::Broken));
+            }
+            if up.is_ready() && upload.poll_gone(context, begun).is_ready() {
+                return Poll::Ready(Err(Received::Client(Broken::Client(io::ErrorKind::UnexpectedEof.into()))));
+            }
+            turn(uplink, alarm, &mut until, timeouts.server, context).map(|()| Err(Received::Silent))
+        })
+        .await;
+        received.map_err(|why| match why {
+            Received::Client(broken) => Trouble::Client(broken),
+            Received::Broken(error) => self.broken(&error).into(),
+            Received::Silent => self.silent().into(),
+        })
     }
 
     /// The message is complete. What came after it was not asked for: such a connection is not kept.
     fn finish(&mut self, trailers: Option<Fields>) {
         self.body = Body::Ended(trailers);
-        if let Some(stream) = self.stream.take().filter(|_| self.persistent && self.buffer.is_empty()) {
+        if self.uplink.is_over() {
+            self.release();
+        }
+    }
+
+    /// Gives the connection back if it can carry another request, else up.
+    fn release(&mut self) {
+        let sound = self.persistent && self.buffer.is_empty() && self.uplink.is_whole();
+        if let Some(stream) = self.stream.take().filter(|_| sound) {
             self.pool.put(&self.server, stream);
+        }
+    }
+
+    /// A trouble without a client.
+    fn servers(&self, trouble: Trouble) -> Failure {
+        match trouble {
+            Trouble::Server(failure) => failure,
+            Trouble::Client(_) => self.over(),
         }
     }
 
@@ -311,6 +455,24 @@ fn take(buffer: &mut BytesMut, length: usize) -> Bytes {
     piece
 }
 
+/// Ready when the server has had its turn for `limit` and nothing has moved; `until` is when that will be.
+fn turn(
+    uplink: &mut Uplink,
+    alarm: &mut Alarm,
+    until: &mut Option<Instant>,
+    limit: Duration,
+    context: &mut Context<'_>,
+) -> Poll<()> {
+    if uplink.has_moved() || uplink.waits_for_client() {
+        *until = None;
+    }
+    if uplink.waits_for_client() {
+        return Poll::Pending;
+    }
+    alarm.set(*until.get_or_insert_with(|| Instant::now() + limit));
+    alarm.poll(context)
+}
+
 /// RFC 9110 §9.2.2.
 fn is_idempotent(method: &[u8]) -> bool {
     matches!(method, b"GET" | b"HEAD" | b"OPTIONS" | b"TRACE" | b"PUT" | b"DELETE")
@@ -326,3 +488,5 @@ fn failure(server: &ServerAddress, kind: FailureKind, reason: impl fmt::Display)
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod upload_tests;

@@ -80,11 +80,20 @@ struct Whole {
     trailers: Option<Fields>,
 }
 
-async fn exchange(pool: &Pool, server: &ServerAddress, method: &str) -> Result<Whole, Failure> {
+const TIMEOUTS: ServerTimeouts = ServerTimeouts { connect: Duration::from_secs(2), server: Duration::from_millis(400) };
+
+fn request(method: &str) -> Request {
     let mut request = Request::new(method.as_bytes(), b"/a?b=1");
     request.fields.append(b"Host", b"t.example");
-    let timeouts = ServerTimeouts { connect: Duration::from_secs(2), server: Duration::from_millis(400) };
-    let mut exchange = Exchange::open(pool, server, &timeouts, &request).await?;
+    request
+}
+
+async fn exchange(pool: &Pool, server: &ServerAddress, method: &str) -> Result<Whole, Failure> {
+    exchange_of(pool, server, &request(method)).await
+}
+
+async fn exchange_of(pool: &Pool, server: &ServerAddress, request: &Request) -> Result<Whole, Failure> {
+    let mut exchange = Exchange::open(pool, server, &TIMEOUTS, request).await?;
     let mut interim = Vec::new();
     let head = loop {
         match exchange.head().await? {
@@ -369,13 +378,17 @@ async fn a_reused_connection_that_dies_unanswered_is_replaced_once() {
 }
 
 #[tokio::test]
-async fn a_post_never_goes_over_a_reused_connection() {
+async fn a_clients_first_post_never_goes_over_a_reused_connection() {
     let answer = || Answer::Keep(b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na".to_vec());
-    let (address, mut requests) = server(vec![vec![answer()], vec![answer()]]).await;
-    let pool = Pool::new();
-    exchange(&pool, &address, "GET").await.unwrap();
-    exchange(&pool, &address, "POST").await.unwrap();
-    assert_eq!((requests.recv().await.unwrap().0, requests.recv().await.unwrap().0), (0, 1));
+    for (first, connection) in [(true, 1), (false, 0)] {
+        let (address, mut requests) = server(vec![vec![answer(), answer()], vec![answer()]]).await;
+        let pool = Pool::new();
+        exchange(&pool, &address, "GET").await.unwrap();
+        let mut post = request("POST");
+        post.is_first = first;
+        exchange_of(&pool, &address, &post).await.unwrap();
+        assert_eq!((requests.recv().await.unwrap().0, requests.recv().await.unwrap().0), (0, connection));
+    }
 }
 
 #[tokio::test]

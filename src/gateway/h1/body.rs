@@ -8,6 +8,9 @@ use crate::message::Framing;
 /// Longest chunk size line, extensions included, in bytes.
 const MAX_SIZE_LINE: usize = 1024;
 
+/// Pieces below this are put together when they have arrived together.
+const GATHER_BELOW: usize = 16 * 1024;
+
 /// Longest trailer section, in bytes.
 const MAX_TRAILERS: usize = 16 * 1024;
 
@@ -81,6 +84,37 @@ impl Body {
             self.state = State::Broken;
         }
         step
+    }
+
+    /// As [`Body::step`]; small chunks that have arrived together come as one piece.
+    ///
+    /// # Errors
+    /// As for [`Body::step`].
+    pub fn gather(&mut self, inbox: &mut BytesMut) -> Result<Step, Refusal> {
+        let first = match self.step(inbox)? {
+            Step::Data(first) if first.len() < GATHER_BELOW && !inbox.is_empty() => first,
+            step => return Ok(step),
+        };
+        let mut whole = BytesMut::new();
+        // A mistake behind a piece is found again by the next step.
+        while let Ok(Step::Data(next)) = self.step(inbox) {
+            if whole.is_empty() {
+                whole.extend_from_slice(&first);
+            }
+            whole.extend_from_slice(&next);
+            if whole.len() >= GATHER_BELOW {
+                break;
+            }
+        }
+        Ok(Step::Data(if whole.is_empty() { first } else { whole.freeze() }))
+    }
+
+    /// Bytes that a read may take for this body: what is left of it, as far as its framing says, at most `most`.
+    pub fn room(&self, most: usize) -> usize {
+        match self.state {
+            State::Length(left) => usize::try_from(left).unwrap_or(most).min(most),
+            _ => most,
+        }
     }
 
     fn advance(&mut self, inbox: &mut BytesMut) -> Result<Step, Refusal> {
@@ -253,6 +287,22 @@ mod tests {
         let (mut body, mut inbox) = (Body::new(Framing::Chunked), BytesMut::from(&b"\r\n0\r\n\r\n"[..]));
         assert_eq!(body.step(&mut inbox), Err(BAD_CHUNK));
         assert_eq!(body.step(&mut inbox), Err(BAD_CHUNK));
+    }
+
+    #[test]
+    fn small_chunks_that_arrive_together_are_one_piece() {
+        let gathered = |wire: &[u8]| {
+            let (mut body, mut inbox) = (Body::new(Framing::Chunked), BytesMut::from(wire));
+            (body.gather(&mut inbox), body.is_done(), inbox.to_vec(), body.gather(&mut inbox))
+        };
+        let piece = |text: &'static str| Ok(Step::Data(Bytes::from_static(text.as_bytes())));
+        let next = b"GET".to_vec();
+        assert_eq!(gathered(b"1\r\na\r\n2\r\nbc\r\n0\r\n\r\nGET"), (piece("abc"), true, next, Ok(Step::End)));
+        assert_eq!(gathered(b"1\r\na\r\n2\r\nb"), (piece("ab"), false, Vec::new(), Ok(Step::More)));
+        let (first, done, _, then) = gathered(b"1\r\na\r\nzz\r\n");
+        assert_eq!((first, done, then), (piece("a"), false, Err(BAD_CHUNK)));
+        let many = b"1\r\nx\r\n".repeat(2 * GATHER_BELOW);
+        assert!(matches!(gathered(&many).0, Ok(Step::Data(data)) if data.len() == GATHER_BELOW));
     }
 
     #[test]

@@ -20,6 +20,7 @@ use super::{
     link::{HEAD_ROOM, Link, Socket},
     parse::{self, Refusal, Terms},
     reply::Http1Reply,
+    upload::Http1Upload,
     write::{self, Incoming, Outgoing, Wire},
 };
 use crate::{
@@ -28,6 +29,7 @@ use crate::{
         fault,
         log::{Ending, Line, Traffic},
         reply::Reply,
+        upload::Upload,
     },
     message::{Framing, Request, Version},
     metrics::FrontendMetrics,
@@ -69,13 +71,14 @@ pub trait Service: Send {
         connection: &[u8],
         wire: &mut Wire,
     ) -> Option<Ending>;
-    /// Answers the request, or says that the proxy engine must.
-    fn serve<R: Reply>(
+    /// Answers the request, or says that the proxy engine must; nothing of the body has been taken then.
+    fn serve<R: Reply, U: Upload>(
         &mut self,
         plan: Self::Plan,
         client: &Client,
         request: Request,
         reply: &mut R,
+        upload: &mut U,
     ) -> impl Future<Output = Served<Self::Plan>> + Send;
     /// Has the proxy engine answer; counts and logs the request. `None`: the connection is used up.
     fn pass<S: Socket>(&mut self, passed: Passed<Self::Plan, S>) -> impl Future<Output = Option<Carrier<S>>> + Send;
@@ -208,7 +211,7 @@ impl<V: Service> Connection<V> {
                 Awaited::Left => return,
             };
             let received = Instant::now();
-            link.inbox.advance(size);
+            link.inbox_mut().advance(size);
             let keep = self.service.refresh() && terms.keep_alive && !self.life.is_draining();
             self.request.is_first = std::mem::take(&mut self.is_first);
             let mut plan = self.service.decide(&self.client, &mut self.request, received);
@@ -240,13 +243,13 @@ impl<V: Service> Connection<V> {
     async fn head<S: Socket>(&mut self, link: &mut Link<S>) -> Awaited {
         let (mut begun, mut skipped) = (false, false);
         loop {
-            if !skipped && link.inbox.starts_with(b"\r\n") {
+            if !skipped && link.inbox().starts_with(b"\r\n") {
                 // RFC 9112 §2.2: one empty line before a request is forgiven.
-                link.inbox.advance(2);
+                link.inbox_mut().advance(2);
                 skipped = true;
                 continue;
             }
-            match parse::parse(&link.inbox, self.client.tls.is_some(), &mut self.request) {
+            match parse::parse(link.inbox(), self.client.tls.is_some(), &mut self.request) {
                 Ok(Some((terms, size))) => return Awaited::Head(terms, size),
                 Ok(None) => {}
                 Err(refusal) => return Awaited::Refused(refusal),
@@ -263,7 +266,7 @@ impl<V: Service> Connection<V> {
     /// Reads until it is worth while to parse again.
     async fn more<S: Socket>(&mut self, link: &mut Link<S>, begun: &mut bool) -> Option<Awaited> {
         loop {
-            let had = link.inbox.len();
+            let had = link.inbox().len();
             if had > 0 && !std::mem::replace(begun, true) && self.received_mark > 0 {
                 self.deadline = Instant::now() + self.service.timeouts().http_request;
             }
@@ -283,11 +286,11 @@ impl<V: Service> Connection<V> {
                 }
                 _ => return Some(Awaited::Left),
             }
-            let new = link.inbox.get(had..).unwrap_or_default();
+            let new = link.inbox().get(had..).unwrap_or_default();
             if had == 0 || memchr::memchr(b'\n', new).is_some() {
                 return None;
             }
-            if let Some(refusal) = parse::too_long(&link.inbox) {
+            if let Some(refusal) = parse::too_long(link.inbox()) {
                 return Some(Awaited::Refused(refusal));
             }
         }
@@ -302,7 +305,7 @@ impl<V: Service> Connection<V> {
         keep: bool,
         (received, sent): (Instant, u64),
     ) -> bool {
-        let more_waits = keep && !link.inbox.is_empty() && self.wire.body.is_empty() && self.wire.head.len() < BATCH;
+        let more_waits = keep && !link.inbox().is_empty() && self.wire.body.is_empty() && self.wire.head.len() < BATCH;
         let alive = more_waits || self.send(link).await.is_ok();
         let now = Instant::now();
         self.deadline = now + self.service.timeouts().keep_alive;
@@ -329,7 +332,7 @@ impl<V: Service> Connection<V> {
 
     /// Bytes received since the last request, without what belongs to the next.
     fn taken<S: Socket>(&mut self, link: &Link<S>) -> u64 {
-        let mark = link.received() - link.inbox.len() as u64;
+        let mark = link.received() - link.inbox().len() as u64;
         mark - std::mem::replace(&mut self.received_mark, mark)
     }
 
@@ -353,12 +356,15 @@ impl<V: Service> Connection<V> {
         if !self.service.is_front() {
             return self.pass(link, plan, request, (terms, keep), line, received).await;
         }
-        let (incoming, sent) = (Incoming::new(request.framing, terms), link.sent());
-        let stays = keep && incoming.is_drainable() && incoming.body.is_within(write::DRAIN_LIMIT as u64);
+        let (mut incoming, sent) = (Incoming::new(request.framing, terms), link.sent());
         let stall = self.service.timeouts().client;
-        let mut reply = Http1Reply::new(&mut link, &mut self.wire, Outgoing::new(terms, stays), stall);
+        let (reader, writer) = link.split();
+        let mut reply = Http1Reply::new(writer, &mut self.wire, Outgoing::new(terms, keep), stall);
+        // Unless whoever answers says otherwise.
+        reply.persist(incoming.is_drainable());
+        let mut upload = Http1Upload::new(reader, &mut incoming, stall);
         let kept = plan.clone();
-        let (ending, outgoing) = match self.service.serve(plan, &self.client, request, &mut reply).await {
+        let (ending, outgoing) = match self.service.serve(plan, &self.client, request, &mut reply, &mut upload).await {
             Served::Done(ending) => (ending, reply.finish()),
             Served::Broken(ending) => (ending, reply.break_off()),
             Served::Pass(plan, request) => {
@@ -418,9 +424,9 @@ impl<V: Service> Connection<V> {
             return;
         }
         let (start, sent) = (Instant::now(), link.sent());
-        link.inbox.clear();
+        link.inbox_mut().clear();
         let stall = self.service.timeouts().client;
-        let mut reply = Http1Reply::new(&mut link, &mut self.wire, Outgoing::new(terms, false), stall);
+        let mut reply = Http1Reply::new(link.split().1, &mut self.wire, Outgoing::new(terms, false), stall);
         let page = fault::page(refusal.status, refusal.reason);
         let answered = reply.whole(&page.head, page.body).await;
         let traffic = Traffic { received: self.taken(&link), sent: link.sent() - sent, duration: start.elapsed() };

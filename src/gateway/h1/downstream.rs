@@ -21,13 +21,11 @@ use pingora::{
 };
 use tokio::sync::oneshot;
 
-use super::{
-    connection::Carrier,
-    link::{Broken, Socket},
-    parse::Terms,
-    write::Wire,
+use super::{connection::Carrier, link::Socket, parse::Terms, write::Wire};
+use crate::{
+    gateway::upload::Broken,
+    message::{Fields, Framing, Response},
 };
-use crate::message::{Fields, Framing, Response};
 
 /// Most bytes of a request body kept for a second try.
 const RETRY_LIMIT: usize = 64 * 1024;

@@ -4,8 +4,10 @@
 pub mod body;
 pub mod connection;
 pub mod downstream;
+pub mod half;
 pub mod link;
 pub mod parse;
 pub mod reply;
 pub mod target;
+pub mod upload;
 pub mod write;

@@ -1,11 +1,12 @@
 //! The HTTP/1 writer of replies.
 
-use std::{io, time::Duration};
+use std::{io, sync::Mutex, time::Duration};
 
 use bytes::Bytes;
 
 use super::{
-    link::{Link, Socket},
+    half::Writer,
+    link::Socket,
     write::{Outgoing, Wire},
 };
 use crate::{
@@ -16,17 +17,19 @@ use crate::{
 /// Writes one response over a client's connection.
 #[derive(Debug)]
 pub struct Http1Reply<'c, S> {
-    link: &'c mut Link<S>,
+    link: Writer<'c, &'c Mutex<S>>,
     wire: &'c mut Wire,
     outgoing: Outgoing,
+    /// Whether the connection would like to serve another request.
+    keep_alive: bool,
     stall: Duration,
 }
 
 impl<'c, S: Socket> Http1Reply<'c, S> {
     /// A writer over `link`; `wire` is room to build in, `stall` how long the client may take nothing.
-    pub fn new(link: &'c mut Link<S>, wire: &'c mut Wire, outgoing: Outgoing, stall: Duration) -> Self {
+    pub fn new(link: Writer<'c, &'c Mutex<S>>, wire: &'c mut Wire, outgoing: Outgoing, stall: Duration) -> Self {
         wire.clear();
-        Self { link, wire, outgoing, stall }
+        Self { link, wire, keep_alive: outgoing.keeps_alive(), outgoing, stall }
     }
 
     /// Ends the writer after a response that was to come to its end.
@@ -58,7 +61,6 @@ impl<S: Socket> Reply for Http1Reply<'_, S> {
     }
 
     async fn head(&mut self, head: &Response, bodyless: bool) -> io::Result<()> {
-        self.link.notice_end().await;
         self.outgoing.head(head, head.framing, bodyless, self.wire);
         self.send().await
     }
@@ -88,8 +90,10 @@ impl<S: Socket> Reply for Http1Reply<'_, S> {
         self.send().await
     }
 
-    async fn gone(&mut self) {
-        self.link.departure(!self.outgoing.is_unsent()).await;
+    fn persist(&mut self, can: bool) {
+        if self.outgoing.is_unsent() {
+            self.outgoing.persist(self.keep_alive && can);
+        }
     }
 
     fn abort(&mut self) {

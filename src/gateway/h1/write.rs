@@ -134,6 +134,11 @@ impl Outgoing {
         self.keep_alive = false;
     }
 
+    /// Says, before the head, whether the connection is to stay.
+    pub const fn persist(&mut self, keep_alive: bool) {
+        self.keep_alive = keep_alive;
+    }
+
     /// Appends a 1xx head, 101 excepted. A client of HTTP/1.0 gets none (RFC 9110 §15.2).
     pub fn interim(&self, head: &Response, wire: &mut Wire) {
         if self.version == Version::Http10 || self.state != State::Head {
@@ -308,9 +313,9 @@ impl Incoming {
         Self { body: Body::new(framing), awaits_continue: terms.expects_continue }
     }
 
-    /// Whether the rest of the body can be read over, so that another request can follow it.
+    /// Whether the rest of the body can be read over, as far as one can say, so that another request can follow it.
     pub const fn is_drainable(&self) -> bool {
-        self.body.is_done() || !self.awaits_continue
+        self.body.is_done() || (!self.awaits_continue && self.body.is_within(DRAIN_LIMIT as u64))
     }
 
     /// Reads over what is left; whether another request can follow.

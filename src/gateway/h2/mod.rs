@@ -6,6 +6,7 @@ mod downstream;
 mod meter;
 mod reply;
 mod request;
+mod upload;
 
 use std::{
     future::Future,
@@ -30,10 +31,12 @@ use self::{
     downstream::Downstream,
     meter::{Gauge, Meter},
     reply::Outlet,
+    upload::H2Upload,
 };
 use super::{
     fault::{self, Fault},
     reply::Reply,
+    upload::Upload,
 };
 use crate::{config::ClientTimeouts, message::Request, rule::Client};
 
@@ -80,13 +83,14 @@ pub trait Service: Clone + Send + Sync + 'static {
     /// Counts the request and runs its rules.
     fn decide(&self, client: &Arc<Client>, request: &mut Request) -> Self::Plan;
 
-    /// Answers from memory, from a fill, or by a rule; or says that the proxy engine must.
-    fn serve<R: Reply>(
+    /// Answers the request, or says that the proxy engine must; nothing of the body has been taken then.
+    fn serve<R: Reply, U: Upload>(
         &self,
         plan: Self::Plan,
         request: Request,
         client: &Arc<Client>,
         reply: &mut R,
+        upload: &mut U,
     ) -> impl Future<Output = Served<Self::Plan>> + Send;
 
     /// Counts a request that could not be handed to the proxy engine, and was answered with 500.
@@ -270,9 +274,10 @@ impl<S: Service> Stream<S> {
     async fn run(self, mut request: Request, body: RecvStream, continues: bool, outlet: Outlet) {
         let plan = self.service.decide(&self.client, &mut request);
         let mut reply = H2Reply::new(outlet.clone(), self.timeouts.client);
+        let mut upload = H2Upload::new(body, outlet.clone(), continues, self.timeouts.client);
         let served = tokio::select! {
             biased;
-            served = self.service.serve(plan, request, &self.client, &mut reply) => served,
+            served = self.service.serve(plan, request, &self.client, &mut reply, &mut upload) => served,
             _ = outlet.closed() => Served::Broken,
         };
         match served {
@@ -284,6 +289,7 @@ impl<S: Service> Stream<S> {
             Served::Pass(passed) => {
                 let (plan, request) = *passed;
                 let (to, limit) = (outlet.clone(), self.timeouts.client);
+                let (body, continues) = upload.into_body();
                 match Downstream::new(plan, &request, body, to, &self.client, limit, continues) {
                     Ok(session) => {
                         let session = ServerSession::new_custom(Box::new(session));

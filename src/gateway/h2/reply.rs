@@ -133,7 +133,7 @@ impl Outlet {
         matches!(self.poll_closed(&mut Context::from_waker(Waker::noop())), Poll::Ready(Ok(_)))
     }
 
-    fn poll_closed(&self, context: &mut Context<'_>) -> Poll<Result<Reason, h2::Error>> {
+    pub(super) fn poll_closed(&self, context: &mut Context<'_>) -> Poll<Result<Reason, h2::Error>> {
         let mut half = self.half();
         match &mut half.body {
             Some(body) => body.poll_reset(context),
@@ -202,10 +202,6 @@ impl Reply for H2Reply {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "a body shorter than announced"));
         }
         self.outlet.end(trailers.map(headers))
-    }
-
-    async fn gone(&mut self) {
-        self.outlet.closed().await;
     }
 
     fn abort(&mut self) {

@@ -65,7 +65,14 @@ impl Service for Fake {
         }
         Some(ENDING)
     }
-    async fn serve<R: Reply>(&mut self, _plan: (), _client: &Client, request: Request, reply: &mut R) -> Served<()> {
+    async fn serve<R: Reply, U: Upload>(
+        &mut self,
+        _plan: (),
+        _client: &Client,
+        request: Request,
+        reply: &mut R,
+        _upload: &mut U,
+    ) -> Served<()> {
         let mut head = Response::new(200);
         head.fields.append(b"Date", b"x");
         head.framing = Framing::UntilClose;

@@ -63,12 +63,13 @@ impl Service for Fake {
         FakePlan(String::from_utf8(request.path().to_vec()).unwrap())
     }
 
-    async fn serve<R: Reply>(
+    async fn serve<R: Reply, U: Upload>(
         &self,
         plan: FakePlan,
         request: Request,
         _: &Arc<Client>,
         reply: &mut R,
+        _: &mut U,
     ) -> Served<FakePlan> {
         self.seen.working.fetch_add(1, Ordering::SeqCst);
         let _working = Working(Arc::clone(&self.seen));
