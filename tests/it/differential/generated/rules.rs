@@ -128,6 +128,9 @@ const COUNTERS: &[&str] = &["length", "crc32", "djb2", "sdbm", "wt6(1)", "xxh32"
 /// What the map has, and what stands in for it.
 const MAPPED: &[&str] = &["found", "root", "1", "picture", "none", "no"];
 
+/// Pieces of what `hex` gives; a digest never is what a subject says.
+const DIGITS: &[&str] = &["0", "2", "6", "A", "D", "2F"];
+
 /// Methods of matching, for each kind of sample.
 const METHODS_OF_TEXT: &[&str] = &["str", "beg", "end", "sub", "dir", "dom", "reg", "len", "found", "int", "ip"];
 const METHODS_OF_NUMBERS: &[&str] = &["int", "found", "bool", "str"];
@@ -284,7 +287,11 @@ impl<'r> Generator<'r> {
             "ip" => self.several(ADDRESSES),
             _ => {
                 let count = 1 + self.below(3);
-                let values = if expr.ends_with("no)") || expr.contains("map_beg") { MAPPED } else { subject.values };
+                let values = match expr {
+                    _ if expr.ends_with("no)") || expr.contains("map_beg") => MAPPED,
+                    _ if expr.ends_with(",hex") => DIGITS,
+                    _ => subject.values,
+                };
                 let patterns: Vec<_> = (0..count).map(|_| self.pattern(method, values)).collect();
                 if self.chance(15) {
                     words.push("-f".to_owned());
