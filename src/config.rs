@@ -12,8 +12,9 @@ use std::{
 };
 
 use crate::{
+    message::Request,
     policy::{key::HostRule, keyed::Keyed, rewrite::Rewrite, terms::Terms},
-    rule::{BindName, Cond, Expr, Format, RulePlace, RuleSet, table::Spec},
+    rule::{BindName, Cond, Expr, Format, RulePlace, RuleSet, action::answer::Pages, table::Spec},
 };
 
 /// The place of a `T` in its table of a [`Config`].
@@ -156,6 +157,12 @@ pub struct Frontend {
     pub session: RuleSet,
     /// `tcp-request content` rules.
     pub content: RuleSet,
+    /// `timeout tarpit`: how long a client waits for what a `tarpit` of this side answers.
+    pub tarpit: Duration,
+    /// Its pages for the answers that are made here.
+    pub pages: Pages,
+    /// `monitor-uri`; `None`: no request asks whether the gateway is at work.
+    pub monitor: Option<Monitor>,
     /// `http-request` rules.
     pub request: RuleSet,
     /// `http-response` rules.
@@ -174,6 +181,30 @@ pub struct Frontend {
     pub cache_rules: Vec<Id<CacheRule>>,
     /// Whether requests are logged (`log global`, `log stderr`).
     pub log: LogSink,
+}
+
+/// `monitor-uri`: the request that asks whether the gateway is at work. It is answered before all rules, and not logged.
+#[derive(Clone, Debug)]
+pub struct Monitor {
+    /// The target it has: path and query, or the whole of it when this does not begin with `/`.
+    pub uri: Box<[u8]>,
+    /// `monitor fail`: when one of these holds, the answer is 503.
+    pub fail: Vec<Cond>,
+}
+
+impl Monitor {
+    /// Whether `request`, which no rule has edited, is the one.
+    pub fn is_asked(&self, request: &Request) -> bool {
+        if !self.uri.starts_with(b"/") {
+            return request.received_target() == &*self.uri;
+        }
+        let Some(rest) = self.uri.strip_prefix(request.path()) else { return false };
+        match (rest.strip_prefix(b"?"), request.query()) {
+            (Some(wanted), Some(query)) => wanted == query,
+            (None, None) => rest.is_empty(),
+            _ => false,
+        }
+    }
 }
 
 /// Timeouts towards clients.
@@ -287,6 +318,10 @@ pub struct Backend {
     pub forwardfor: Option<ForwardFor>,
     /// `tcp-request content` rules.
     pub content: RuleSet,
+    /// `timeout tarpit`: how long a client waits for what a `tarpit` of this side answers.
+    pub tarpit: Duration,
+    /// Its pages for the answers that are made here; they go before those of the frontend.
+    pub pages: Pages,
     /// `http-request` rules.
     pub request: RuleSet,
     /// `tcp-response content` rules.

@@ -410,6 +410,8 @@ pub struct Response {
     pub framing: Framing,
     /// The field lines.
     pub fields: Fields,
+    /// A phrase that a rule or a file has given to a status; it counts while the status is that one.
+    pub phrase: Option<(u16, Box<str>)>,
 }
 
 impl Response {
@@ -418,9 +420,18 @@ impl Response {
         Self { status, ..Self::default() }
     }
 
-    /// The status's phrase (RFC 9110 §15); what servers say here is not kept.
-    pub fn reason(&self) -> &'static str {
-        reason(self.status)
+    /// The status's phrase (RFC 9110 §15), or the one that it was given; what servers say here is not kept.
+    pub fn reason(&self) -> &str {
+        match &self.phrase {
+            Some((status, phrase)) if *status == self.status => phrase,
+            _ => reason(self.status),
+        }
+    }
+
+    /// Gives the present status a phrase of its own; an empty one is none.
+    pub fn set_phrase(&mut self, phrase: &[u8]) {
+        let own = !phrase.is_empty() && phrase != reason(self.status).as_bytes();
+        self.phrase = own.then(|| (self.status, String::from_utf8_lossy(phrase).into()));
     }
 
     /// Whether a response of this status has no body, whatever its fields say (RFC 9112 §6.3).

@@ -93,6 +93,8 @@ pub struct Delivered {
     pub generation: u64,
     /// The frontend's and the backend's place in it.
     pub route: (usize, usize),
+    /// Its status.
+    pub status: u16,
     /// As [`Object::wire`].
     pub wire: Box<[u8]>,
     /// What it costs.
@@ -238,12 +240,10 @@ impl Object {
 pub(super) fn complete_head(draft: &Response, len: u64) -> Response {
     // 204 has no body to speak of (RFC 9110 §8.6).
     let bodyless = draft.status == 204;
-    let mut head = Response {
-        version: draft.version,
-        status: draft.status,
-        framing: if bodyless { Framing::None } else { Framing::Length(len) },
-        fields: draft.fields.iter().filter(|field| !field.is("content-length")).map(|f| (f.name, f.value)).collect(),
-    };
+    let mut head = Response::new(draft.status);
+    head.version = draft.version;
+    head.framing = if bodyless { Framing::None } else { Framing::Length(len) };
+    head.fields = draft.fields.iter().filter(|field| !field.is("content-length")).map(|f| (f.name, f.value)).collect();
     if !bodyless {
         head.fields.append(b"Content-Length", len.to_string().as_bytes());
     }

@@ -332,10 +332,16 @@ impl Store {
 
     /// Keeps the head that hits of one snapshot get beside its object, charged to the budget. Without room
     /// for it, it is made again for each hit.
-    pub fn keep_delivered(&self, object: &Object, generation: u64, route: (usize, usize), wire: &[u8]) {
+    pub fn keep_delivered(
+        &self,
+        object: &Object,
+        (generation, route): (u64, (usize, usize)),
+        status: u16,
+        wire: &[u8],
+    ) {
         let mut charge = self.no_charge();
         if self.reserve(&mut charge, count(wire.len() + size_of::<Delivered>())) {
-            let made = Delivered { generation, route, wire: wire.into(), _charge: charge };
+            let made = Delivered { generation, route, status, wire: wire.into(), _charge: charge };
             object.delivered.store(Some(Arc::new(made)));
         }
     }

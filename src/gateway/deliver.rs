@@ -1,11 +1,11 @@
 //! Carries a plan out: from memory, from a fill, or by a rule's own answer, to whatever writes the reply.
 
+mod own;
 mod relay;
 
 use std::{io, sync::Arc};
 
 use bumpalo::Bump;
-use bytes::Bytes;
 
 use super::{
     clock, fault,
@@ -27,7 +27,6 @@ use crate::{
     config::{CacheRule, FillMode, Id},
     message::{Framing, Request, Response},
     metrics::Outcome,
-    ops::PurgeRequest,
     policy::{
         freshness::Freshness,
         range::{Part, part},
@@ -148,10 +147,12 @@ pub async fn serve<R: Reply, U: Upload>(
 
 impl<R: Reply, U: Upload> Delivery<'_, R, U> {
     async fn run(&mut self) -> io::Result<Flow> {
+        self.hint().await?;
         match self.plan.route.clone() {
             Route::Answer(answer, outcome) => {
                 self.own(answer.head.clone(), answer.body.clone(), outcome, None, None).await
             }
+            Route::Tarpit { answer, time } => self.hold(answer.as_deref(), time).await,
             Route::Purge { soft } => self.purge(soft).await,
             Route::Fetch(candidates) => self.fetch(&candidates).await,
             Route::Pass(bypass) => Ok(Flow::Pass(bypass)),
@@ -177,7 +178,7 @@ impl<R: Reply, U: Upload> Delivery<'_, R, U> {
                     let answer = fault::page(504, "nothing usable is stored, and the request wants no more");
                     let detail = Some("only-if-cached");
                     let status = Status { detail, ..Status::default() };
-                    return self.own(answer.head, answer.body, Outcome::Answered, detail, Some(status)).await;
+                    return self.fault(answer, Outcome::Answered, detail, Some(status)).await;
                 }
                 Found::Nothing(_) if self.request.fields.has("range") => return Ok(Flow::Pass(Bypass::Range)),
                 Found::Stale(stored, _) => (Forward::Stale, Some(stored)),
@@ -307,11 +308,11 @@ impl<R: Reply, U: Upload> Delivery<'_, R, U> {
             return Ok(Flow::Done);
         }
         let bodyless = self.request.method() == b"HEAD" || head.is_bodyless();
-        self.head(head.clone(), &how, bodyless).await?;
-        if bodyless {
-            return Ok(Flow::Done);
+        if self.head(head.clone(), &how, bodyless).await? && !bodyless {
+            self.body(reader).await
+        } else {
+            Ok(Flow::Done)
         }
-        self.body(reader).await
     }
 
     /// Sends a body as it comes.
@@ -348,7 +349,7 @@ impl<R: Reply, U: Upload> Delivery<'_, R, U> {
         }
         let answer = fault::of_failure(failure);
         let status = Status { detail: Some(detail), ..asked.status() };
-        self.own(answer.head, answer.body, Outcome::Error, Some(detail), Some(status)).await
+        self.fault(answer, Outcome::Error, Some(detail), Some(status)).await
     }
 
     /// Sends what is stored although it is stale, in the place of an error: of the status `answered`, if the origin
@@ -422,8 +423,7 @@ impl<R: Reply, U: Upload> Delivery<'_, R, U> {
             head.fields.set(b"Content-Length", left.to_string().as_bytes());
             head.framing = Framing::Length(left);
         }
-        self.head(head, how, bodyless).await?;
-        if bodyless {
+        if !self.head(head, how, bodyless).await? || bodyless {
             return Ok(());
         }
         for chunk in &object.body.chunks {
@@ -439,58 +439,24 @@ impl<R: Reply, U: Upload> Delivery<'_, R, U> {
         self.reply.end(None).await
     }
 
-    /// Sends a head after the response rules, with what says how it came about.
-    async fn head(&mut self, mut head: Response, how: &How, bodyless: bool) -> io::Result<()> {
+    /// Sends a head after the response rules, with what says how it came about. `false`: a rule has put another response
+    /// in its place, which is complete.
+    async fn head(&mut self, mut head: Response, how: &How, bodyless: bool) -> io::Result<bool> {
         let rules = Rules::of(self.snapshot, &self.plan);
         let finish = if matches!(how.age, Age::Ours(_)) { respond::apply_cached } else { respond::apply };
-        finish(&rules, &mut self.plan, self.client, &mut self.request, &mut head, &Bump::new())?;
+        let finished = finish(&rules, &mut self.plan, self.client, &mut self.request, &mut head, &Bump::new())?;
+        if let Some(instead) = finished {
+            self.instead_of_response(head, instead).await?;
+            return Ok(false);
+        }
         if let Age::Ours(Some(age)) = how.age {
             head.fields.append(b"Age", age.to_string().as_bytes());
         }
         respond::say(&how.status, &mut head);
         self.ending = Ending { status: head.status, outcome: how.outcome, reason: how.reason, rule: how.rule };
         self.upload.notice_end().await;
-        self.reply.head(&head, bodyless).await
-    }
-
-    /// Purges the request's URL from every store and says how many objects that was.
-    async fn purge(&mut self, soft: bool) -> io::Result<Flow> {
-        let mut url = Vec::new();
-        self.request.write_url(self.client.tls.is_some(), &mut url);
-        let request = PurgeRequest::url(&String::from_utf8_lossy(&url));
-        let purged = request.map(|request| self.worker.shared.ops().purge(&request.soft(soft))).unwrap_or_default();
-        let mut head = Response::new(if purged.matched > 0 { 200 } else { 404 });
-        head.fields.append(b"Content-Type", b"application/json");
-        let body = format!("{{\"matched\":{},\"purged\":{}}}\n", purged.matched, purged.purged);
-        self.own(head, Bytes::from(body), Outcome::Purge, None, None).await
-    }
-
-    /// Sends a response of our own; `status` where it stands for one of the cache.
-    async fn own(
-        &mut self,
-        mut head: Response,
-        body: Bytes,
-        outcome: Outcome,
-        reason: Option<&'static str>,
-        status: Option<Status<'static>>,
-    ) -> io::Result<Flow> {
-        let rules = Rules::of_answer(self.snapshot, &self.plan);
-        respond::apply(&rules, &mut self.plan, self.client, &mut self.request, &mut head, &Bump::new())?;
-        if !head.is_bodyless() {
-            head.fields.set(b"Content-Length", body.len().to_string().as_bytes());
-            head.framing = Framing::Length(u64::try_from(body.len()).unwrap_or(u64::MAX));
-        }
-        if let Some(status) = status {
-            respond::say(&status, &mut head);
-        }
-        self.ending = Ending { status: head.status, outcome, reason, rule: self.plan.rule() };
-        self.upload.notice_end().await;
-        if self.request.method() == b"HEAD" || head.is_bodyless() {
-            self.reply.head(&head, true).await?;
-        } else {
-            self.reply.whole(&head, body).await?;
-        }
-        Ok(Flow::Done)
+        self.reply.head(&head, bodyless).await?;
+        Ok(true)
     }
 }
 

@@ -26,7 +26,7 @@ use crate::{
     config::{BindAddress, CacheRule, Config, Frontend, Id},
     lang::source::{FileId, Sources},
     message::{Fields, Request, Response},
-    metrics::Metrics,
+    metrics::{Metrics, Outcome},
     ops::Ops,
     policy::{key, variant::Vary},
     rule::{Client, Tls, Trace, Tri, trace::Tried},
@@ -321,6 +321,11 @@ impl Asked<'_> {
                 let body = String::from_utf8_lossy(&answer.body).into_owned();
                 Decision::Answer { outcome: outcome.as_str(), head: head_of_response(&head), body }
             }
+            Route::Tarpit { answer: Some(answer), .. } => {
+                plan.route = Route::Answer(answer, Outcome::Refused);
+                self.decision(plan)
+            }
+            Route::Tarpit { answer: None, .. } | Route::Close { .. } => Decision::Close,
             Route::Purge { soft } => Decision::Purge { soft },
             Route::Fetch(candidates) => {
                 let mut sent = self.request.clone();
@@ -334,7 +339,6 @@ impl Asked<'_> {
                 let rules = names.map(|rule| rule.name.clone()).collect();
                 Decision::Lookup { rules, key: self.key(&candidates, plan), unkeyed, sent: head_of_request(&sent) }
             }
-            Route::Close { .. } => Decision::Close,
             Route::Pass(bypass) => {
                 let sent = head_of_request(&forward::for_pass(&self.request));
                 Decision::Pass { reason: bypass.as_str(), sent }
@@ -391,7 +395,7 @@ impl Asked<'_> {
             reason: refused,
             kept,
             head: match delivered {
-                Ok(()) => head_of_response(&response),
+                Ok(_) => head_of_response(&response),
                 Err(closed) => Head { line: closed.to_string(), fields: Vec::new() },
             },
         })

@@ -20,6 +20,7 @@ use super::{
     host,
     job::Job,
     log::{self, Ending, Line, Traffic},
+    pages,
     plan::{Plan, Route, Scratch},
     proxy,
     reply::Reply,
@@ -32,7 +33,7 @@ use crate::{
     config::{ClientTimeouts, Frontend, Id, LogSink},
     message::Request,
     metrics::{FrontendMetrics, Outcome},
-    rule::{Client, Notes, Vars, track::Event},
+    rule::{Answer, Client, Notes, Vars, track::Event},
     time::Timestamp,
 };
 
@@ -126,6 +127,11 @@ impl View {
             && sni.is_some_and(|sni| !host::split_port(request.host()).0.eq_ignore_ascii_case(sni.as_bytes()))
     }
 
+    /// What is said to a client whose request cannot be read; `None`: nothing.
+    fn page(&self, refusal: &Refusal) -> Option<Answer> {
+        pages::instead_of(&self.snapshot, self.frontend, None, fault::page(refusal.status, refusal.reason))
+    }
+
     /// What becomes of a request that cannot be read; it is the client's fault where it says so.
     fn refusal(&self, client: &Client, refusal: &Refusal, now: Timestamp, received: Instant) -> Plan {
         let tracks = Plan::tracks_of_connection(client);
@@ -135,6 +141,9 @@ impl View {
                 tracks.count(Event::ClientError, now.as_millis());
             }
         }
+        let route = self
+            .page(refusal)
+            .map_or(Route::Close { silent: false }, |page| Route::Answer(Arc::new(page), Outcome::Refused));
         Plan {
             frontend: self.frontend,
             backend: None,
@@ -143,7 +152,8 @@ impl View {
             vars: Vars::default(),
             notes: Notes { tracks, ..Notes::default() },
             hit: None,
-            route: Route::Answer(Arc::new(fault::page(refusal.status, refusal.reason)), Outcome::Refused),
+            unlogged: false,
+            route,
         }
     }
 
@@ -279,6 +289,10 @@ impl Service for Front {
 
     fn left(&mut self, plan: &Plan, line: &Line, traffic: Traffic) {
         self.ended(plan, line, &Ending::client_gone(plan), traffic);
+    }
+
+    fn page(&self, refusal: &Refusal) -> Option<Answer> {
+        self.view.page(refusal)
     }
 
     fn refused(&mut self, client: &Client, refusal: &Refusal, traffic: Traffic) {

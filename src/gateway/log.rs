@@ -47,6 +47,9 @@ pub struct Ending {
 /// The reason of a request whose connection a rule closed.
 pub const CLOSED: &str = "closed-by-rule";
 
+/// The reason of a request that a response rule answered.
+pub const RESPONSE_RULE: &str = "response-rule";
+
 /// The reason of a request whose client did not wait for the end.
 pub const CLIENT_GONE: &str = "client-gone";
 
@@ -58,7 +61,7 @@ impl Ending {
             Route::Purge { .. } => Outcome::Purge,
             Route::Fetch(_) => Outcome::Miss,
             Route::Pass(_) => Outcome::Pass,
-            Route::Close { .. } => Outcome::Refused,
+            Route::Tarpit { .. } | Route::Close { .. } => Outcome::Refused,
         };
         Self { status: 0, outcome, reason: Some(CLIENT_GONE), rule: plan.rule() }
     }
@@ -90,7 +93,7 @@ pub fn settle(snapshot: &Snapshot, plan: &Plan, line: &Line, ending: &Ending, tr
     if let Some(tracks) = &plan.notes.tracks {
         count(tracks, ending, traffic);
     }
-    if let Some(line) = line {
+    if let Some(line) = line.as_ref().filter(|_| !plan.unlogged) {
         log.write(format(line, snapshot, plan, ending, traffic));
     }
 }

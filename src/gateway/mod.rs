@@ -22,6 +22,7 @@ pub mod listener;
 pub mod listening;
 pub mod log;
 pub mod lookup;
+pub mod pages;
 pub mod plan;
 pub mod proxy;
 pub mod reload;

@@ -1,17 +1,21 @@
 //! Rules decide once: what becomes of a request, written down for everything that comes after.
 
-use std::{sync::Arc, time::Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use bumpalo::Bump;
 use smallvec::SmallVec;
 
-use super::{forward, snapshot::Snapshot, world::World};
+use super::{fault, forward, pages, snapshot::Snapshot, world::World};
 use crate::{
     config::{Backend, CacheRule, Frontend, Id, Switch, SwitchTarget},
     message::{Framing, Request},
     metrics::Outcome,
     rule::{
         Answer, Client, Notes, RuleSet, Trace, Tri, Txn, Vars, Verdict,
+        action::answer::Given,
         track::{Event, Tracks},
     },
     time::Timestamp,
@@ -34,6 +38,8 @@ pub struct Plan {
     pub notes: Notes,
     /// The caching rule whose store has the response; `None` when the response comes from elsewhere.
     pub hit: Option<Id<CacheRule>>,
+    /// Whether it leaves no line in the log (`monitor-uri`).
+    pub unlogged: bool,
     /// The decision.
     pub route: Route,
 }
@@ -43,6 +49,13 @@ pub struct Plan {
 pub enum Route {
     /// A rule answers it, or it is refused.
     Answer(Arc<Answer>, Outcome),
+    /// A rule refuses it, and its client waits for that.
+    Tarpit {
+        /// What it gets then; `None`: the end of its connection.
+        answer: Option<Arc<Answer>>,
+        /// How long it waits.
+        time: Duration,
+    },
     /// Its URL is purged.
     Purge {
         /// Leaves stale objects.
@@ -135,6 +148,7 @@ impl Plan {
             vars: std::mem::take(&mut scratch.vars),
             notes: Notes { trace: scratch.trace.clone(), ..Notes::default() },
             hit: None,
+            unlogged: false,
             route: Route::Pass(Bypass::NoRule),
         };
         plan.notes.tracks = Self::tracks_of_connection(client);
@@ -156,16 +170,21 @@ impl Plan {
     }
 
     fn route(&mut self, snapshot: &Snapshot, client: &Client, request: &mut Request, arena: &Bump) -> Route {
-        let Some(frontend) = snapshot.frontend(self.frontend) else { return unavailable() };
+        let Some(frontend) = snapshot.frontend(self.frontend) else { return self.unavailable(snapshot) };
         if let Some(route) = self.ended_by(snapshot, &frontend.content, client, request, arena) {
             return route;
         }
         self.count(Event::Request, self.now);
+        if let Some(route) = self.monitored(snapshot, frontend, client, request, arena) {
+            return route;
+        }
         if let Some(route) = self.ended_by(snapshot, &frontend.request, client, request, arena) {
             return route;
         }
         self.backend = self.choose(snapshot, frontend, client, request, arena);
-        let Some(backend) = self.backend.and_then(|id| snapshot.backend(id)) else { return unavailable() };
+        let Some(backend) = self.backend.and_then(|id| snapshot.backend(id)) else {
+            return self.unavailable(snapshot);
+        };
         if let Some(state) = self.backend.and_then(|id| snapshot.backend_state(id)) {
             state.metrics.entered.add(1);
             state.metrics.rate.count(self.now.as_millis());
@@ -215,14 +234,61 @@ impl Plan {
         }
         match self.with_txn(snapshot, client, request, arena, |txn| rules.run(txn)) {
             Verdict::Continue => None,
-            Verdict::Deny(answer) => {
+            Verdict::Deny(given) => {
                 self.count(Event::ClientError, self.now);
-                Some(Route::Answer(Arc::new(*answer), Outcome::Refused))
+                Some(self.answered(snapshot, given, Outcome::Refused))
+            }
+            Verdict::Tarpit(given) => {
+                self.count(Event::ClientError, self.now);
+                let answer = pages::given(snapshot, self, given).map(Arc::new);
+                Some(Route::Tarpit { answer, time: self.tarpit_time(snapshot) })
             }
             Verdict::Close { silent } => Some(Route::Close { silent }),
-            Verdict::Answer(answer) => Some(Route::Answer(Arc::new(*answer), Outcome::Answered)),
+            Verdict::Answer(given) => Some(self.answered(snapshot, given, Outcome::Answered)),
             Verdict::Purge { soft } => Some(Route::Purge { soft }),
         }
+    }
+
+    /// The answer to a request that asks whether the gateway is at work (HAProxy manual §4.2 `monitor-uri`).
+    fn monitored(
+        &mut self,
+        snapshot: &Snapshot,
+        frontend: &Frontend,
+        client: &Client,
+        request: &mut Request,
+        arena: &Bump,
+    ) -> Option<Route> {
+        let monitor = frontend.monitor.as_ref().filter(|monitor| monitor.is_asked(request))?;
+        let fails =
+            self.with_txn(snapshot, client, request, arena, |txn| monitor.fail.iter().any(|cond| cond.holds(txn)));
+        self.unlogged = true;
+        let status = if fails { 503 } else { 200 };
+        Some(self.answered(snapshot, Given::Page { status, challenge: None }, Outcome::Answered))
+    }
+
+    fn answered(&self, snapshot: &Snapshot, given: Given, outcome: Outcome) -> Route {
+        match pages::given(snapshot, self, given) {
+            Some(answer) => Route::Answer(Arc::new(answer), outcome),
+            None => Route::Close { silent: false },
+        }
+    }
+
+    /// No backend for the request: 503, as HAProxy answers.
+    fn unavailable(&self, snapshot: &Snapshot) -> Route {
+        let ours = fault::page(503, "no backend is for this request");
+        match pages::instead_of(snapshot, self.frontend, None, ours) {
+            Some(answer) => Route::Answer(Arc::new(answer), Outcome::Error),
+            None => Route::Close { silent: false },
+        }
+    }
+
+    fn tarpit_time(&self, snapshot: &Snapshot) -> Duration {
+        let of_frontend = || snapshot.frontend(self.frontend).map(|frontend| frontend.tarpit);
+        self.backend
+            .and_then(|id| snapshot.backend(id))
+            .map(|backend| backend.tarpit)
+            .or_else(of_frontend)
+            .unwrap_or_default()
     }
 
     /// `use_backend` in order, then `default_backend`.
@@ -344,9 +410,4 @@ fn never_cached(request: &Request) -> Option<Bypass> {
         return Some(Bypass::Precondition);
     }
     None
-}
-
-/// No backend for the request: 503, as HAProxy answers.
-fn unavailable() -> Route {
-    Route::Answer(Arc::new(super::fault::page(503, "no backend is for this request")), Outcome::Error)
 }

@@ -24,10 +24,11 @@ use super::{
     h1::downstream::response_of,
     hop,
     job::{Handover, Job},
-    log::{CLIENT_GONE, CLOSED, Ending, Traffic},
+    log::{CLIENT_GONE, CLOSED, Ending, RESPONSE_RULE, Traffic},
+    pages,
     plan::Route,
     reply::Reply,
-    respond,
+    respond::{self, Instead},
     upload::NoUpload,
     worker::Worker,
 };
@@ -84,6 +85,8 @@ pub struct Gate {
 pub struct Exchange {
     job: Option<Job>,
     ending: Option<Ending>,
+    /// What a response rule has put in the place of the server's response.
+    instead: Option<(Response, Instead)>,
     tries: usize,
     server: Option<String>,
 }
@@ -229,9 +232,16 @@ impl ProxyHttp for Gate {
         strip_hop_by_hop(&mut response);
         let job = ctx.job()?;
         let Job { snapshot, plan, client, request, .. } = job;
-        if respond::passed(&self.worker.shared, snapshot, plan, client, request, &mut response).is_err() {
-            ctx.ending = Some(ending(ctx, 0, Outcome::Refused, Some(CLOSED)));
-            return Err(Error::explain(ErrorType::ConnectionClosed, "a rule closes the connection").into_down());
+        match respond::passed(&self.worker.shared, snapshot, plan, client, request, &mut response) {
+            Ok(None) => {}
+            Ok(Some(instead)) => {
+                ctx.instead = Some((response, instead));
+                return Err(Error::explain(ErrorType::ConnectionClosed, "a rule answers").into_down());
+            }
+            Err(_) => {
+                ctx.ending = Some(ending(ctx, 0, Outcome::Refused, Some(CLOSED)));
+                return Err(Error::explain(ErrorType::ConnectionClosed, "a rule closes the connection").into_down());
+            }
         }
         let bodyless = session.req_header().method == http::Method::HEAD;
         *upstream_response = response_header(&response, bodyless)?;
@@ -239,6 +249,11 @@ impl ProxyHttp for Gate {
     }
 
     async fn fail_to_proxy(&self, session: &mut Session, error: &Error, ctx: &mut Exchange) -> FailToProxy {
+        if let Some((head, instead)) = ctx.instead.take() {
+            ctx.ending = Some(ending(ctx, head.status, instead.outcome, Some(RESPONSE_RULE)));
+            answer(session, &head, instead.body).await;
+            return FailToProxy { error_code: head.status, can_reuse_downstream: false };
+        }
         let Some(fault) = Fault::of(error) else {
             ctx.ending = ctx.ending.take().or_else(|| Some(ending(ctx, 0, Outcome::Pass, Some(CLIENT_GONE))));
             return FailToProxy { error_code: 0, can_reuse_downstream: false };
@@ -247,14 +262,16 @@ impl ProxyHttp for Gate {
         let status = session.response_written().filter(|_| started).map_or(fault.status, |head| head.status.as_u16());
         ctx.ending = Some(ending(ctx, status, fault.outcome, Some(fault.reason)));
         if !started {
-            let mut page = fault::page(fault.status, fault.sentence());
-            if let Some(job) = &ctx.job {
-                respond::say_passed(&job.plan, Some(fault.reason), &mut page.head);
-            }
-            let mut reply = SessionReply { session };
-            if reply.whole(&page.head, page.body).await.is_ok() {
-                // A failure here is the client's departure.
-                let _ = session.downstream_session.finish_body().await;
+            let ours = fault::page(fault.status, fault.sentence());
+            let page = match &ctx.job {
+                Some(Job { snapshot, plan, .. }) => pages::instead_of(snapshot, plan.frontend, plan.backend, ours),
+                None => Some(ours),
+            };
+            if let Some(mut page) = page {
+                if let Some(job) = &ctx.job {
+                    respond::say_passed(&job.plan, Some(fault.reason), &mut page.head);
+                }
+                answer(session, &page.head, page.body).await;
             }
         }
         FailToProxy { error_code: fault.status, can_reuse_downstream: false }
@@ -291,6 +308,14 @@ impl ProxyHttp for Gate {
 fn ending(ctx: &Exchange, status: u16, outcome: Outcome, reason: Option<&'static str>) -> Ending {
     let rule = ctx.job.as_ref().and_then(|job| job.plan.rule());
     Ending { status, outcome, reason, rule }
+}
+
+/// Sends a response of our own. A failure is the client's departure.
+async fn answer(session: &mut Session, head: &Response, body: Bytes) {
+    let mut reply = SessionReply { session };
+    if reply.whole(head, body).await.is_ok() {
+        let _ = session.downstream_session.finish_body().await;
+    }
 }
 
 /// Where a server is and how long it may take. Addresses were resolved at load: names are never
@@ -354,6 +379,7 @@ fn upstream_header(head: &Request, framing: Framing, upgrade: bool) -> Result<Re
 /// client's writer turns that into what the client understands.
 pub fn response_header(response: &Response, bodyless: bool) -> Result<ResponseHeader> {
     let mut header = ResponseHeader::build(response.status, Some(response.fields.len() + 1))?;
+    header.set_reason_phrase(Some(response.reason()))?;
     let bodyless = bodyless || matches!(response.status, 204 | 304) || response.status < 200;
     for field in response.fields.iter() {
         header.append_header(Bytes::copy_from_slice(field.name), field.value)?;

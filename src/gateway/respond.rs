@@ -3,15 +3,17 @@
 use std::{io, iter};
 
 use bumpalo::Bump;
+use bytes::Bytes;
 
 use super::{
-    clock, hop,
+    clock, hop, pages,
     plan::{Bypass, Plan, Route},
     snapshot::{Shared, Snapshot},
     surrogate,
 };
 use crate::{
     message::{Request, Response},
+    metrics::Outcome,
     ops::PurgeRequest,
     policy::{
         invalidate::{invalidates, named_with},
@@ -27,6 +29,7 @@ pub struct Rules<'s> {
     snapshot: &'s Snapshot,
     sets: [Option<&'s RuleSet>; 5],
     reads_only_response: bool,
+    may_end: bool,
     /// Whether the response was not made here.
     received: bool,
 }
@@ -47,7 +50,9 @@ impl<'s> Rules<'s> {
         let of_frontend = snapshot.frontend_state(plan.frontend);
         let reads_only_response = of_backend.is_none_or(|state| state.reads_only_response)
             && of_frontend.is_none_or(|state| state.reads_only_response);
-        Self { received: true, ..Self::filled(snapshot, sets, reads_only_response) }
+        let may_end = of_backend.is_some_and(|state| state.ends_responses)
+            || of_frontend.is_some_and(|state| state.ends_responses);
+        Self { reads_only_response, may_end, received: true, ..Self::filled(snapshot, sets) }
     }
 
     /// Those of a response of our own: `http-after-response` alone.
@@ -61,11 +66,12 @@ impl<'s> Rules<'s> {
             backend.map(|backend| &backend.after_response),
             frontend.map(|frontend| &frontend.after_response),
         ];
-        Self::filled(snapshot, after, false)
+        Self::filled(snapshot, after)
     }
 
-    fn filled(snapshot: &'s Snapshot, sets: [Option<&'s RuleSet>; 5], reads_only_response: bool) -> Self {
-        Self { snapshot, sets: sets.map(|set| set.filter(|set| !set.is_empty())), reads_only_response, received: false }
+    fn filled(snapshot: &'s Snapshot, sets: [Option<&'s RuleSet>; 5]) -> Self {
+        let sets = sets.map(|set| set.filter(|set| !set.is_empty()));
+        Self { snapshot, sets, reads_only_response: false, may_end: false, received: false }
     }
 
     /// Whether there is nothing to run.
@@ -73,9 +79,9 @@ impl<'s> Rules<'s> {
         self.sets.iter().all(Option::is_none)
     }
 
-    /// Whether one of them may close the connection.
-    pub fn may_close(&self) -> bool {
-        matches!(self.sets, [Some(_), ..])
+    /// Whether one of them may close the connection or put another response in the place of this one.
+    pub const fn may_end(&self) -> bool {
+        self.may_end
     }
 
     /// Whether the outcome is known to depend on the response alone.
@@ -100,6 +106,15 @@ pub fn is_closed(error: &io::Error) -> bool {
     error.get_ref().is_some_and(|inner| inner.is::<Closed>())
 }
 
+/// What a rule has put in the place of a response whose head this was.
+#[derive(Debug)]
+pub struct Instead {
+    /// The body that belongs to the head now.
+    pub body: Bytes,
+    /// How the exchange is counted.
+    pub outcome: Outcome,
+}
+
 /// Counts a response for what its exchange is tracked by.
 pub fn count(plan: &Plan, status: u16) {
     if let Some(tracks) = &plan.notes.tracks
@@ -110,6 +125,7 @@ pub fn count(plan: &Plan, status: u16) {
 }
 
 /// Runs response rules, and takes back what they did to what is this hop's own. Counts the response when it was received.
+/// What it returns goes before the response's own body; `None`: it is still that response.
 ///
 /// # Errors
 /// A rule closes the connection; nothing is to be sent.
@@ -120,18 +136,18 @@ pub fn apply(
     request: &mut Request,
     response: &mut Response,
     arena: &Bump,
-) -> Result<(), Closed> {
+) -> Result<Option<Instead>, Closed> {
     if rules.is_empty() {
         if rules.received {
             count(plan, response.status);
         }
-        return Ok(());
+        return Ok(None);
     }
     if rules.received && plan.hit.is_none() {
         plan.notes.server_status = Some(response.status);
     }
     let date = response.fields.first("date").map(|date| &*arena.alloc_slice_copy(date));
-    let [below, above @ ..] = rules.sets;
+    let [below, of_backend, of_frontend, after @ ..] = rules.sets;
     if let Some(below) = below {
         let verdict = plan.with_response(rules.snapshot, client, request, response, arena, |txn| below.run(txn));
         if matches!(verdict, Verdict::Close { .. }) {
@@ -141,18 +157,30 @@ pub fn apply(
     if rules.received {
         count(plan, response.status);
     }
-    // How a set ends is of no matter: no action of these phases replaces a response.
-    plan.with_response(rules.snapshot, client, request, response, arena, |txn| {
-        for set in above.iter().flatten() {
-            let _ = set.run(txn);
-        }
-    });
+    let mut instead = None;
+    for set in [of_backend, of_frontend].into_iter().flatten() {
+        let (given, outcome) =
+            match plan.with_response(rules.snapshot, client, request, response, arena, |txn| set.run(txn)) {
+                Verdict::Deny(given) => (given, Outcome::Refused),
+                Verdict::Answer(given) => (given, Outcome::Answered),
+                Verdict::Close { .. } => return Err(Closed),
+                Verdict::Continue | Verdict::Tarpit(_) | Verdict::Purge { .. } => continue,
+            };
+        let answer = pages::given(rules.snapshot, plan, given).ok_or(Closed)?;
+        *response = answer.head;
+        instead = Some(Instead { body: answer.body, outcome });
+        break;
+    }
+    // How these end is of no matter: no action of theirs replaces a response.
+    for set in after.into_iter().flatten() {
+        let _ = plan.with_response(rules.snapshot, client, request, response, arena, |txn| set.run(txn));
+    }
     // Whether the connection stays is not a rule's to say, nor is when the response was made (RFC 9110 §6.6.1, §7.6.1).
     response.fields.retain(|field| !hop::is_connection(field.name));
-    if let Some(date) = date.filter(|_| !response.fields.has("date")) {
+    if let Some(date) = date.filter(|_| instead.is_none() && !response.fields.has("date")) {
         response.fields.append(b"Date", date);
     }
-    Ok(())
+    Ok(instead)
 }
 
 /// As [`apply`], for a response out of the cache: leaves it without `Age`, which is made for each answer
@@ -167,10 +195,10 @@ pub fn apply_cached(
     request: &mut Request,
     response: &mut Response,
     arena: &Bump,
-) -> Result<(), Closed> {
-    apply(rules, plan, client, request, response, arena)?;
+) -> Result<Option<Instead>, Closed> {
+    let instead = apply(rules, plan, client, request, response, arena)?;
     response.fields.remove(b"Age");
-    Ok(())
+    Ok(instead)
 }
 
 /// Finishes the head of a response that passed the cache by: what it makes invalid (RFC 9111 §4.4),
@@ -185,14 +213,16 @@ pub fn passed(
     client: &Client,
     request: &mut Request,
     response: &mut Response,
-) -> Result<(), Closed> {
+) -> Result<Option<Instead>, Closed> {
     if invalidates(request, response) {
         invalidate(shared, client, request, response);
     }
     surrogate::strip(snapshot, plan, &mut response.fields);
-    apply(&Rules::of(snapshot, plan), plan, client, request, response, &Bump::new())?;
-    say_passed(plan, None, response);
-    Ok(())
+    let instead = apply(&Rules::of(snapshot, plan), plan, client, request, response, &Bump::new())?;
+    if instead.is_none() {
+        say_passed(plan, None, response);
+    }
+    Ok(instead)
 }
 
 /// Removes what the target and the response to an unsafe request name.

@@ -35,7 +35,7 @@ pub fn from_memory(
     wire: &mut Wire,
 ) -> Option<Ending> {
     let Route::Fetch(candidates) = &plan.route else { return None };
-    if request.fields.has("range") {
+    if request.fields.has("range") || !plan.notes.hints.is_empty() {
         return None;
     }
     let candidates = candidates.clone();
@@ -45,7 +45,7 @@ pub fn from_memory(
     let (object, rule) = (&stored.object, stored.rule);
     let out = &mut wire.head;
     let rules = Rules::of(snapshot, plan);
-    if rules.may_close() {
+    if rules.may_end() {
         return None;
     }
     let whole = match precondition(request, &object.head) {
@@ -54,16 +54,17 @@ pub fn from_memory(
         Precondition::Send => true,
     };
     plan.hit = Some(rule);
-    if !whole {
-        edited(&rules, plan, client, request, not_modified(&object.head.fields), scratch, out);
+    let status = if !whole {
+        edited(&rules, plan, client, request, not_modified(&object.head.fields), scratch, out)
     } else if rules.is_empty() {
         respond::count(plan, object.head.status);
         out.extend_from_slice(&object.wire);
+        object.head.status
     } else if rules.read_only_response() {
-        delivered(snapshot, &rules, plan, client, request, &stored, scratch, out);
+        delivered(snapshot, &rules, plan, client, request, &stored, scratch, out)
     } else {
-        edited(&rules, plan, client, request, object.head.clone(), scratch, out);
-    }
+        edited(&rules, plan, client, request, object.head.clone(), scratch, out)
+    };
     write_hit(remaining, out);
     out.extend_from_slice(connection);
     out.extend_from_slice(b"\r\n");
@@ -76,11 +77,10 @@ pub fn from_memory(
     }
     // Nothing reads the variables any more; their room serves the next request.
     scratch.vars = std::mem::take(&mut plan.vars);
-    let status = if whole { object.head.status } else { 304 };
     Some(Ending { status, outcome: Outcome::Hit, reason: None, rule: Some(rule) })
 }
 
-/// Appends `head` as response rules leave it.
+/// Appends `head` as response rules leave it; returns its status.
 fn edited(
     rules: &Rules<'_>,
     plan: &mut Plan,
@@ -89,10 +89,11 @@ fn edited(
     mut head: Response,
     scratch: &Scratch,
     out: &mut Vec<u8>,
-) {
-    // Rules that could close the connection do not run here.
+) -> u16 {
+    // Rules that could end the exchange otherwise do not run here.
     let _ = respond::apply_cached(rules, plan, client, request, &mut head, &scratch.arena);
     head.write_lines(out);
+    head.status
 }
 
 /// The lines that are made for each hit: `Age` (RFC 9111 §5.1) and `Cache-Status` (RFC 9211).
@@ -103,7 +104,7 @@ fn write_hit(remaining: Remaining, out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Appends the head as this snapshot's rules deliver it, which is made once and kept beside the object.
+/// Appends the head as this snapshot's rules deliver it, which is made once and kept beside the object; returns its status.
 #[expect(clippy::too_many_arguments, reason = "one exchange and the room to answer it")]
 fn delivered(
     snapshot: &Snapshot,
@@ -114,19 +115,20 @@ fn delivered(
     stored: &Stored,
     scratch: &Scratch,
     out: &mut Vec<u8>,
-) {
+) -> u16 {
     let route = (plan.frontend.index(), plan.backend.map_or(usize::MAX, |id| id.index()));
     let object = &stored.object;
     let kept = object.delivered.load();
     if let Some(kept) = kept.as_ref().filter(|kept| kept.generation == snapshot.generation && kept.route == route) {
         respond::count(plan, object.head.status);
         out.extend_from_slice(&kept.wire);
-        return;
+        return kept.status;
     }
     let mut wire = Vec::with_capacity(object.wire.len() + 64);
-    edited(rules, plan, client, request, object.head.clone(), scratch, &mut wire);
+    let status = edited(rules, plan, client, request, object.head.clone(), scratch, &mut wire);
     out.extend_from_slice(&wire);
     if let Some(store) = snapshot.cache_rule(stored.rule).and_then(|rule| snapshot.store_of(rule)) {
-        store.keep_delivered(object, snapshot.generation, route, &wire);
+        store.keep_delivered(object, (snapshot.generation, route), status, &wire);
     }
+    status
 }

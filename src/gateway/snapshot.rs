@@ -45,6 +45,8 @@ pub struct FrontendState {
     pub reads_only_response: bool,
     /// Whether its response rules track exchanges.
     pub tracks_responses: bool,
+    /// Whether its response rules may close the connection or answer in the place of the server.
+    pub ends_responses: bool,
     /// One TLS acceptor a bind, in the order of the binds; `None`: clear text.
     pub acceptors: Vec<Option<TlsAcceptor>>,
     /// Counters of requests that no caching rule was for.
@@ -62,6 +64,8 @@ pub struct BackendState {
     pub reads_only_response: bool,
     /// Whether its response rules track exchanges.
     pub tracks_responses: bool,
+    /// Whether its response rules may close the connection or answer in the place of the server.
+    pub ends_responses: bool,
     /// The turn of `balance roundrobin`.
     turn: AtomicUsize,
 }
@@ -96,6 +100,7 @@ impl Snapshot {
                 metrics: metrics.backend(&backend.name),
                 reads_only_response: read_only_response([&backend.response, &backend.after_response]),
                 tracks_responses: backend.response.tracks(),
+                ends_responses: !backend.response_content.is_empty() || backend.response.answers(),
                 turn: AtomicUsize::new(0),
             })
             .collect();
@@ -186,6 +191,7 @@ impl FrontendState {
             metrics: metrics.frontend(&frontend.name),
             reads_only_response: read_only_response([&frontend.response, &frontend.after_response]),
             tracks_responses: frontend.response.tracks(),
+            ends_responses: frontend.response.answers(),
             acceptors,
             unruled: metrics.requests(&frontend.name, "-"),
             ruled: rules.iter().map(|rule| metrics.requests(&frontend.name, &rule.name)).collect(),

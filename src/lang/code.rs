@@ -118,6 +118,10 @@ codes! {
     STORE_SIZE = "W0236";
     /// A certificate cannot be used.
     CERTIFICATE = "E0237";
+    /// An `http-errors` section has no page for a status that is asked of it.
+    NO_PAGE = "W0250";
+    /// A user or a group of a `userlist` that is not as it should be.
+    USERS = "E0251";
 }
 
 #[cfg(test)]

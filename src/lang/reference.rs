@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::{
     keyword::{self, Param, Row, Status, place},
     resolve,
-    section::{admin, store},
+    section::{admin, pages, store, users},
 };
 use crate::rule::{
     args::{ArgKind, ArgSpec},
@@ -31,6 +31,8 @@ pub fn reference() -> String {
     words(&mut out, "`defaults`, `frontend`, `listen`, `backend`", keyword::PROXY_TABLES, true);
     words(&mut out, "`cache`", &[store::TABLE], false);
     words(&mut out, "`admin`", &[admin::TABLE], false);
+    words(&mut out, "`http-errors`", &[pages::TABLE], false);
+    words(&mut out, "`userlist`", &[users::TABLE], false);
     params(&mut out, "`bind ADDRESS …`", keyword::bind::TABLE);
     params(&mut out, "`server NAME ADDRESS …`", keyword::server::TABLE);
     actions(&mut out);
@@ -68,11 +70,10 @@ fn actions(out: &mut String) {
         let usage = if usage.is_empty() { String::new() } else { format!(" · `{usage}`") };
         format!("{}{usage}", phases.join(", "))
     };
-    section(
-        out,
-        "Actions",
-        resolve::actions().map(|(name, phases, usage)| entry(name, about(phases, usage))).collect(),
-    );
+    let honoured = resolve::actions().map(|(name, phases, usage)| entry(name, about(phases, usage)));
+    let accepted = resolve::accepted_actions()
+        .map(|(name, phases, reason)| entry(name, format!("{} · accepted: {reason}", about(phases, ""))));
+    section(out, "Actions", honoured.chain(accepted).collect());
 }
 
 fn fetches(out: &mut String) {
@@ -124,6 +125,7 @@ fn unbuilt(out: &mut String) {
 
 fn arguments(specs: &[ArgSpec]) -> String {
     let kind = |kind: &ArgKind| match kind {
+        ArgKind::Users => "userlist".to_owned(),
         ArgKind::Text => "text".to_owned(),
         ArgKind::Field => "name".to_owned(),
         ArgKind::Int => "number".to_owned(),

@@ -7,6 +7,7 @@ use super::{
     converter::{date::Clock, digest::Algorithm, map::Map, query::Path, regsub::Substitution},
     phase::Stage,
     txn::Txn,
+    users::Userlist,
     vars::VarId,
 };
 
@@ -74,6 +75,8 @@ pub enum ArgKind {
     Slot,
     /// An element of an array of counters, from 0.
     Index,
+    /// The name of a `userlist` section.
+    Users,
 }
 
 /// One argument as a row's code gets it.
@@ -99,6 +102,8 @@ pub enum Arg {
     Table(usize),
     /// An ACL, perhaps negated.
     Acl(bool, Arc<Acl>),
+    /// The users of a section.
+    Users(Arc<Userlist>),
     /// What is in a file.
     File(Arc<[u8]>),
     /// A secret or the path of a key file.
@@ -209,6 +214,14 @@ impl Args {
     pub fn table(&self, index: usize) -> Option<usize> {
         match self.at(index) {
             Arg::Table(place) => Some(*place),
+            _ => None,
+        }
+    }
+
+    /// The users at `index`.
+    pub fn users(&self, index: usize) -> Option<&Userlist> {
+        match self.at(index) {
+            Arg::Users(users) => Some(users),
             _ => None,
         }
     }

@@ -28,6 +28,7 @@ pub mod template;
 pub mod trace;
 pub mod track;
 pub mod txn;
+pub mod users;
 pub mod vars;
 
 pub use acl::{Acl, Cond, Tri};

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::{trace::Trace, track::Tracks};
+use crate::message::Fields;
 
 /// Notes of one exchange; they travel with it. Empty ones hold no memory.
 #[derive(Clone, Debug, Default)]
@@ -13,6 +14,8 @@ pub struct Notes {
     pub server_status: Option<u16>,
     /// What the exchange is tracked by; `None` while nothing is.
     pub tracks: Option<Arc<Tracks>>,
+    /// What a 103 response tells the client beforehand (`early-hint`); empty: nothing.
+    pub hints: Fields,
     /// Who asked why rules decide as they do; `None`: nobody.
     pub trace: Option<Arc<Trace>>,
 }

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::{
     acl::{Acl, AclTest, Tri},
-    action::Verdict,
+    action::{Verdict, answer::Given},
     notes::RulePlace,
     sample::Sample,
     txn::Txn,
@@ -98,6 +98,10 @@ impl Trace {
     }
 }
 
+fn said(what: &str, given: &Given) -> String {
+    given.status().map_or_else(|| format!("{what} without a word"), |status| format!("{what} with {status}"))
+}
+
 /// An exchange before a rule acts on it.
 pub(super) struct Before {
     method: String,
@@ -142,8 +146,9 @@ impl Before {
             effects.push(value.map_or_else(|| "variable unset".to_owned(), |value| format!("variable = {value:?}")));
         }
         match verdict {
-            Some(Verdict::Deny(answer)) => effects.push(format!("refused with {}", answer.head.status)),
-            Some(Verdict::Answer(answer)) => effects.push(format!("answered with {}", answer.head.status)),
+            Some(Verdict::Deny(given)) => effects.push(said("refused", given)),
+            Some(Verdict::Answer(given)) => effects.push(said("answered", given)),
+            Some(Verdict::Tarpit(given)) => effects.push(said("kept waiting and refused", given)),
             Some(Verdict::Purge { .. }) => effects.push("purged".to_owned()),
             Some(Verdict::Close { .. }) => effects.push("connection closed".to_owned()),
             Some(Verdict::Continue) => effects.push("the rest of its rules is skipped".to_owned()),

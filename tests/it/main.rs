@@ -11,6 +11,7 @@
 mod harness;
 
 mod allocations;
+mod answers;
 mod cache_status;
 mod cases;
 mod collapse;

@@ -81,7 +81,12 @@ impl<R: Reply, U: Upload> Delivery<'_, R, U> {
     async fn pass_on(&mut self, mut response: Response, mut exchange: Exchange, bypass: Bypass) -> io::Result<Flow> {
         hop::strip(&mut response.fields);
         let shared = &self.worker.shared;
-        respond::passed(shared, self.snapshot, &mut self.plan, self.client, &mut self.request, &mut response)?;
+        let (plan, request) = (&mut self.plan, &mut self.request);
+        if let Some(instead) = respond::passed(shared, self.snapshot, plan, self.client, request, &mut response)? {
+            self.reply.persist(self.upload.is_drainable());
+            self.instead_of_response(response, instead).await?;
+            return Ok(Flow::Done);
+        }
         let (status, reason) = (response.status, Some(bypass.as_str()));
         self.ending = Ending { status, outcome: Outcome::Pass, reason, rule: self.plan.rule() };
         let bodyless = self.request.method() == b"HEAD" || response.is_bodyless();
@@ -125,7 +130,7 @@ impl<R: Reply, U: Upload> Delivery<'_, R, U> {
         self.reply.persist(false);
         let answer = fault::page(status, sentence);
         let said = respond::passed_status(&self.plan, Some(reason));
-        self.own(answer.head, answer.body, Outcome::Refused, Some(reason), said).await
+        self.fault(answer, Outcome::Refused, Some(reason), said).await
     }
 
     /// The server has failed before it answered.
@@ -140,7 +145,7 @@ impl<R: Reply, U: Upload> Delivery<'_, R, U> {
         let reason = Some(failure.kind.as_str());
         let status = respond::passed_status(&self.plan, reason);
         self.reply.persist(self.upload.is_drainable());
-        self.own(answer.head, answer.body, Outcome::Error, reason, status).await
+        self.fault(answer, Outcome::Error, reason, status).await
     }
 }
 

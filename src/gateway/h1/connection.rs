@@ -26,14 +26,13 @@ use super::{
 use crate::{
     config::ClientTimeouts,
     gateway::{
-        fault,
         log::{Ending, Line, Traffic},
         reply::Reply,
         upload::Upload,
     },
     message::{Framing, Request, Version},
     metrics::FrontendMetrics,
-    rule::Client,
+    rule::{Answer, Client},
 };
 
 #[cfg(test)]
@@ -88,6 +87,8 @@ pub trait Service: Send {
     fn ended(&mut self, plan: &Self::Plan, line: &Line, ending: &Ending, traffic: Traffic);
     /// Counts and logs a request whose client left before anything was done for it.
     fn left(&mut self, plan: &Self::Plan, line: &Line, traffic: Traffic);
+    /// What is said to a client whose request cannot be read; `None`: nothing, the connection just ends.
+    fn page(&self, refusal: &Refusal) -> Option<Answer>;
     /// Counts and logs a request that could not be read.
     fn refused(&mut self, client: &Client, refusal: &Refusal, traffic: Traffic);
 }
@@ -427,8 +428,10 @@ impl<V: Service> Connection<V> {
         link.inbox_mut().clear();
         let stall = self.service.timeouts().client;
         let mut reply = Http1Reply::new(link.split().1, &mut self.wire, Outgoing::new(terms, false), stall);
-        let page = fault::page(refusal.status, refusal.reason);
-        let answered = reply.whole(&page.head, page.body).await;
+        let answered = match self.service.page(&refusal) {
+            Some(page) => reply.whole(&page.head, page.body).await,
+            None => Ok(()),
+        };
         let traffic = Traffic { received: self.taken(&link), sent: link.sent() - sent, duration: start.elapsed() };
         self.service.refused(&self.client, &refusal, traffic);
         if answered.is_ok() {

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     gateway::hop,
-    message::{Fields, Framing, Response, Version, reason},
+    message::{Fields, Framing, Response, Version},
 };
 
 /// Most bytes of an unwanted request body that are read to keep its connection.
@@ -144,7 +144,7 @@ impl Outgoing {
         if self.version == Version::Http10 || self.state != State::Head {
             return;
         }
-        status_line(head.status, &mut wire.head);
+        status_line(head, &mut wire.head);
         head.fields
             .iter()
             .filter(|field| !hop::is_connection(field.name))
@@ -158,7 +158,7 @@ impl Outgoing {
         self.status = head.status;
         self.state = self.body_state(framing, bodyless);
         self.keep_alive &= !matches!(self.state, State::UntilClose | State::Raw);
-        status_line(head.status, &mut wire.head);
+        status_line(head, &mut wire.head);
         let length_stays = !matches!(self.state, State::Chunked | State::UntilClose | State::Raw) && head.status != 204;
         let mut has_length = false;
         for field in head.fields.iter().filter(|field| !hop::is_connection(field.name)) {
@@ -258,8 +258,8 @@ pub const fn connection_line(version: Version, keep_alive: bool) -> &'static [u8
     }
 }
 
-fn status_line(status: u16, out: &mut Vec<u8>) {
-    let written = write!(out, "HTTP/1.1 {status} {}\r\n", reason(status));
+fn status_line(head: &Response, out: &mut Vec<u8>) {
+    let written = write!(out, "HTTP/1.1 {} {}\r\n", head.status, head.reason());
     debug_assert!(written.is_ok(), "a Vec takes everything");
 }
 
@@ -327,6 +327,7 @@ impl Incoming {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::message::reason;
 
     fn terms(version: Version, head_only: bool) -> Terms {
         Terms { version, keep_alive: true, expects_continue: false, upgrade: false, head_only }

@@ -11,7 +11,7 @@ pub(super) mod tune;
 
 use super::{
     ast::Word,
-    section::{Args, BindDraft, Draft, Loader, ServerDraft, admin, store},
+    section::{Args, BindDraft, Draft, Loader, ServerDraft, admin, pages, store, users},
     suggest,
 };
 
@@ -40,11 +40,11 @@ pub(super) enum Status<H> {
 pub(super) struct Row<H> {
     pub(super) name: &'static str,
     /// Sections it may stand in, see [`place`].
-    pub(super) places: u8,
+    pub(super) places: u16,
     pub(super) status: Status<H>,
 }
 
-const fn row<H: Copy>(name: &'static str, places: u8, status: Status<H>) -> Row<H> {
+const fn row<H: Copy>(name: &'static str, places: u16, status: Status<H>) -> Row<H> {
     Row { name, places, status }
 }
 
@@ -63,27 +63,29 @@ const fn param<H: Copy>(name: &'static str, args: u8, status: Status<H>) -> Para
 
 /// Sections, one bit each.
 pub(super) mod place {
-    pub(in crate::lang) const DEFAULTS: u8 = 1;
-    pub(in crate::lang) const FRONTEND: u8 = 2;
-    pub(in crate::lang) const LISTEN: u8 = 4;
-    pub(in crate::lang) const BACKEND: u8 = 8;
-    pub(in crate::lang) const GLOBAL: u8 = 16;
-    pub(in crate::lang) const CACHE: u8 = 32;
-    pub(in crate::lang) const ADMIN: u8 = 64;
+    pub(in crate::lang) const DEFAULTS: u16 = 1;
+    pub(in crate::lang) const FRONTEND: u16 = 2;
+    pub(in crate::lang) const LISTEN: u16 = 4;
+    pub(in crate::lang) const BACKEND: u16 = 8;
+    pub(in crate::lang) const GLOBAL: u16 = 16;
+    pub(in crate::lang) const CACHE: u16 = 32;
+    pub(in crate::lang) const ADMIN: u16 = 64;
+    pub(in crate::lang) const ERRORS: u16 = 128;
+    pub(in crate::lang) const USERS: u16 = 256;
     /// Every proxy.
-    pub(in crate::lang) const ALL: u8 = DEFAULTS | RULED;
+    pub(in crate::lang) const ALL: u16 = DEFAULTS | RULED;
     /// What has a listening side.
-    pub(in crate::lang) const FRONT: u8 = DEFAULTS | LISTENING;
+    pub(in crate::lang) const FRONT: u16 = DEFAULTS | LISTENING;
     /// What has a serving side.
-    pub(in crate::lang) const BACK: u8 = DEFAULTS | SERVED;
+    pub(in crate::lang) const BACK: u16 = DEFAULTS | SERVED;
     /// As [`ALL`], but nothing to inherit.
-    pub(in crate::lang) const RULED: u8 = LISTENING | SERVED;
+    pub(in crate::lang) const RULED: u16 = LISTENING | SERVED;
     /// As [`FRONT`], but nothing to inherit.
-    pub(in crate::lang) const LISTENING: u8 = FRONTEND | LISTEN;
+    pub(in crate::lang) const LISTENING: u16 = FRONTEND | LISTEN;
     /// As [`BACK`], but nothing to inherit.
-    pub(in crate::lang) const SERVED: u8 = LISTEN | BACKEND;
+    pub(in crate::lang) const SERVED: u16 = LISTEN | BACKEND;
 
-    const NAMES: [(u8, &str); 7] = [
+    const NAMES: [(u16, &str); 9] = [
         (GLOBAL, "global"),
         (DEFAULTS, "defaults"),
         (FRONTEND, "frontend"),
@@ -91,10 +93,12 @@ pub(super) mod place {
         (BACKEND, "backend"),
         (CACHE, "cache"),
         (ADMIN, "admin"),
+        (ERRORS, "http-errors"),
+        (USERS, "userlist"),
     ];
 
     /// `frontend, listen`
-    pub(in crate::lang) fn names(places: u8) -> String {
+    pub(in crate::lang) fn names(places: u16) -> String {
         let names: Vec<_> = NAMES.iter().filter(|(place, _)| places & place != 0).map(|(_, name)| *name).collect();
         names.join(", ")
     }
@@ -141,8 +145,8 @@ pub(super) fn nearest<'t, H: 't>(tables: &[&'t [Row<H>]], words: &[Word]) -> Opt
 }
 
 /// The sections in which a word has a place, for one that stands in another.
-pub(super) fn places(words: &[Word]) -> Option<(&'static str, u8)> {
-    fn known<H>(tables: &[&'static [Row<H>]], words: &[Word]) -> Option<(&'static str, u8)> {
+pub(super) fn places(words: &[Word]) -> Option<(&'static str, u16)> {
+    fn known<H>(tables: &[&'static [Row<H>]], words: &[Word]) -> Option<(&'static str, u16)> {
         match find(tables, words) {
             Found::Row(row, _) => Some((row.name, row.places)),
             _ => None,
@@ -152,6 +156,8 @@ pub(super) fn places(words: &[Word]) -> Option<(&'static str, u8)> {
         .or_else(|| known(PROXY_TABLES, words))
         .or_else(|| known(&[store::TABLE], words))
         .or_else(|| known(&[admin::TABLE], words))
+        .or_else(|| known(&[pages::TABLE], words))
+        .or_else(|| known(&[users::TABLE], words))
 }
 
 /// Words of `global`.

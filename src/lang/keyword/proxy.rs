@@ -6,7 +6,7 @@ use super::{
     place::{ALL, BACK, FRONT, LISTENING, RULED, SERVED},
     row,
 };
-use crate::lang::section::{bind, log, nuster, proxy, route, rules, server, table, timeout};
+use crate::lang::section::{bind, log, nuster, pages, proxy, route, rules, server, table, timeout};
 
 type Proxy = Status<ProxyHandler>;
 
@@ -78,11 +78,11 @@ pub(in crate::lang) const TABLE: &[Row<ProxyHandler>] = &[
     row("email-alert to", ALL, Accepted("no mail is sent")),
     row("enabled", ALL, Accepted("sections are enabled")),
     row("error-log-format", ALL, LOG),
-    row("errorfile", ALL, Refused("pages for errors are not built yet; leave the line out")),
-    row("errorfiles", ALL, Refused("pages for errors are not built yet; leave the line out")),
-    row("errorloc", ALL, Refused("pages for errors are not built yet; leave the line out")),
-    row("errorloc302", ALL, Refused("pages for errors are not built yet; leave the line out")),
-    row("errorloc303", ALL, Refused("pages for errors are not built yet; leave the line out")),
+    row("errorfile", ALL, Honoured(pages::errorfile)),
+    row("errorfiles", ALL, Honoured(pages::errorfiles)),
+    row("errorloc", ALL, Honoured(pages::errorloc)),
+    row("errorloc302", ALL, Honoured(pages::errorloc)),
+    row("errorloc303", ALL, Honoured(pages::errorloc303)),
     row("external-check command", BACK, CHECKS),
     row("external-check path", BACK, CHECKS),
     row("filter bwlim-in", ALL, Refused("not built")),
@@ -124,7 +124,7 @@ pub(in crate::lang) const TABLE: &[Row<ProxyHandler>] = &[
     row("http-check send-state", BACK, CHECKS),
     row("http-check set-var", BACK, CHECKS),
     row("http-check unset-var", BACK, CHECKS),
-    row("http-error", ALL, Refused("pages for errors are not built yet; leave the line out")),
+    row("http-error", ALL, Honoured(pages::http_error)),
     row("http-request", ALL, Honoured(rules::http_request)),
     row("http-response", ALL, Honoured(rules::http_response)),
     row("http-reuse", BACK, Accepted("idle connections to servers are shared, as with `http-reuse safe`")),
@@ -141,8 +141,8 @@ pub(in crate::lang) const TABLE: &[Row<ProxyHandler>] = &[
     row("max-session-srv-conns", BACK, STICKY),
     row("maxconn", FRONT, Honoured(proxy::maxconn)),
     row("mode", ALL, Honoured(proxy::mode)),
-    row("monitor fail", FRONT, Refused("not built; `http-request return status 200 if { path /… }` answers a probe")),
-    row("monitor-uri", FRONT, Refused("not built; `http-request return status 200 if { path /… }` answers a probe")),
+    row("monitor fail", LISTENING, Honoured(pages::monitor_fail)),
+    row("monitor-uri", FRONT, Honoured(pages::monitor_uri)),
     row("nuster cache", BACK, Honoured(nuster::proxy_cache)),
     row("nuster nosql", BACK, Honoured(nuster::proxy_nosql)),
     row("nuster rule", SERVED, Honoured(rules::nuster_rule)),
@@ -276,7 +276,7 @@ pub(in crate::lang) const TABLE: &[Row<ProxyHandler>] = &[
     row("timeout queue", BACK, Accepted("no request queues for a server")),
     row("timeout server", BACK, Honoured(timeout::server)),
     row("timeout server-fin", ALL, Accepted("a connection that is half closed has the ordinary timeout")),
-    row("timeout tarpit", ALL, Accepted("`tarpit` is not built yet")),
+    row("timeout tarpit", ALL, Honoured(timeout::tarpit)),
     row("timeout tunnel", BACK, Refused("an upgraded connection has `timeout client` and `timeout server`")),
     row("transparent", ALL, Refused("Tidegate does not guess servers; name them with `server`")),
     row("unique-id-format", ALL, LOG),

@@ -31,7 +31,7 @@ pub(in crate::lang) const TABLE: &[Row] = &[
     row("fcgi-app", UNUSED),
     row("frontend", Honoured(Kind::Frontend)),
     row("global", Honoured(Kind::Global)),
-    row("http-errors", UNUSED),
+    row("http-errors", Honoured(Kind::HttpErrors)),
     row("listen", Honoured(Kind::Listen)),
     row("log-forward", Refused("Tidegate forwards no logs; let a syslog server do it")),
     row("log-profile", Accepted("the access log has one format")),
@@ -41,7 +41,7 @@ pub(in crate::lang) const TABLE: &[Row] = &[
     row("resolvers", UNUSED),
     row("ring", Accepted("the access log goes to standard error")),
     row("traces", Accepted("it is for HAProxy's developers")),
-    row("userlist", UNUSED),
+    row("userlist", Honoured(Kind::Userlist)),
 ];
 
 /// What the word that opens a section says.

@@ -84,6 +84,10 @@ codes! {
     STORED_FOR_ALL = "E0412";
     /// A field that a reply gets anyway.
     FIELD_IGNORED = "W0413";
+    /// A file that should hold an HTTP response and does not.
+    BAD_MESSAGE = "E0420";
+    /// An `http-errors` section is named that does not exist.
+    UNKNOWN_PAGES = "E0421";
 
     /// A parameter of caching rules that does not exist.
     UNKNOWN_PARAMETER = "E0501";

@@ -1,5 +1,7 @@
 //! Sample expressions (HAProxy manual §7.3): names, arguments, types, phases.
 
+use std::sync::Arc;
+
 use super::{
     Scope, acls,
     call::{Call, RawArg, calls},
@@ -224,6 +226,18 @@ fn proxy(scope: &mut Scope<'_>, name: &str, span: Span, kind: ArgKind) -> Option
     found.map(Arg::Proxy)
 }
 
+/// The users of a section that is named.
+fn users(scope: &mut Scope<'_>, name: &str, span: Span) -> Option<Arg> {
+    let known = scope.proxies.users();
+    if let Some(users) = known.iter().find(|users| users.name() == name) {
+        return Some(Arg::Users(Arc::clone(users)));
+    }
+    let nearest = suggest::nearest(name, known.iter().map(|users| users.name())).map(str::to_owned);
+    let finding = Diagnostic::error(codes::BAD_ARGUMENT, span, format!("there is no `userlist {name}`"));
+    scope.report(finding.did_you_mean(nearest.as_deref()));
+    None
+}
+
 /// What an argument is that was left out: a proxy is the one at hand. A `defaults` section is none; its lines are read
 /// again for those who inherit them.
 fn own(scope: &mut Scope<'_>, word: &Word, call: &Call, kind: ArgKind) -> Option<Arg> {
@@ -345,6 +359,7 @@ fn argument(scope: &mut Scope<'_>, word: &Word, raw: &RawArg, kind: ArgKind) -> 
             let negated = (text.len() - name.len()) % 2 == 1;
             acls::named(scope, name, span).map(|acl| Arg::Acl(negated, acl))
         }
+        ArgKind::Users => users(scope, &text, span),
         ArgKind::File => scope.read_path(&text, span).map(|bytes| Arg::File(bytes.into())),
     }
 }

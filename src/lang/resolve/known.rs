@@ -11,7 +11,7 @@ const FETCHES: &str = "51d.all avg_queue bc.timer.connect bc_be_queue bc_dst bc_
      dst_conn dump_all_vars fc.timer.handshake fc.timer.total fc_err fc_err_name fc_err_str fc_fackets fc_glitches \
      fc_lost fc_nb_streams fc_pp_authority fc_pp_tlv fc_pp_unique_id fc_reordering fc_retrans fc_rtt fc_rttvar \
      fc_sacked fc_saved_syn fc_settings_streams_limit fc_unacked fcgi.docroot fcgi.index fe_tarpit_timeout fs.aborted \
-     fs.debug_str fs.id fs.rst_code http_auth http_auth_group internal.htx.data internal.htx.free \
+     fs.debug_str fs.id fs.rst_code internal.htx.data internal.htx.free \
      internal.htx.free_data internal.htx.has_eom internal.htx.nbblks internal.htx.size internal.htx.used \
      internal.htx_blk.data internal.htx_blk.hdrname internal.htx_blk.hdrval internal.htx_blk.size \
      internal.htx_blk.start_line internal.htx_blk.type internal.strm.is_htx last_entity lat_ns_avg lat_ns_tot nbsrv \

@@ -24,7 +24,7 @@ pub(super) use self::call::arguments;
 pub use self::{
     acl::acl,
     acls::Acls,
-    action::{actions, redirect_line, rule},
+    action::{accepted_actions, actions, message, page, page_status, pages_of, redirect_line, rule},
     cache_rule::{CacheRuleDraft, Dialect, WAIT_ON, cache_rule, parameters},
     cond::{cond, split_cond},
     expr::expr,
@@ -40,7 +40,8 @@ use super::{
     in_words,
     source::Span,
 };
-use crate::rule::table::Spec;
+use crate::rule::{action::answer::Pages, table::Spec, users::Userlist};
+use std::sync::Arc;
 
 /// What words are resolved in.
 pub struct Scope<'a> {
@@ -79,6 +80,14 @@ pub trait Proxies {
     fn backends(&self) -> Vec<&str>;
     /// The tables.
     fn tables(&self) -> Vec<&Spec>;
+    /// The `http-errors` sections and their pages.
+    fn pages(&self) -> Vec<(&str, &Pages)> {
+        Vec::new()
+    }
+    /// The `userlist` sections.
+    fn users(&self) -> Vec<&Arc<Userlist>> {
+        Vec::new()
+    }
 }
 
 impl Scope<'_> {

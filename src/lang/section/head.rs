@@ -92,7 +92,7 @@ fn read_rest<'s>(loader: &mut Loader<'_>, head: &mut Head<'s>, rest: &'s [Word],
     if let (Some(first), Some(last)) = (rest.first(), rest.last()) {
         let form = match head.kind {
             Kind::Global | Kind::Admin => head.kind.name().to_owned(),
-            Kind::Cache => "cache NAME".to_owned(),
+            Kind::Cache | Kind::HttpErrors | Kind::Userlist => format!("{} NAME", head.kind.name()),
             Kind::Defaults => "defaults [NAME] [from DEFAULTS]".to_owned(),
             kind => format!("{} NAME [from DEFAULTS]", kind.name()),
         };

@@ -13,6 +13,7 @@ pub(super) mod log;
 mod loops;
 mod names;
 pub(super) mod nuster;
+pub(super) mod pages;
 mod params;
 pub(super) mod proxy;
 pub(super) mod route;
@@ -21,6 +22,7 @@ pub(super) mod server;
 pub(super) mod store;
 pub(super) mod table;
 pub(super) mod timeout;
+pub(super) mod users;
 
 use std::{collections::HashSet, path::PathBuf};
 
@@ -52,10 +54,12 @@ pub(super) enum Kind {
     Backend,
     Cache,
     Admin,
+    HttpErrors,
+    Userlist,
 }
 
 impl Kind {
-    const fn place(self) -> u8 {
+    const fn place(self) -> u16 {
         match self {
             Self::Global => place::GLOBAL,
             Self::Defaults => place::DEFAULTS,
@@ -64,6 +68,8 @@ impl Kind {
             Self::Backend => place::BACKEND,
             Self::Cache => place::CACHE,
             Self::Admin => place::ADMIN,
+            Self::HttpErrors => place::ERRORS,
+            Self::Userlist => place::USERS,
         }
     }
 
@@ -76,6 +82,8 @@ impl Kind {
             Self::Backend => "backend",
             Self::Cache => "cache",
             Self::Admin => "admin",
+            Self::HttpErrors => "http-errors",
+            Self::Userlist => "userlist",
         }
     }
 
@@ -140,6 +148,12 @@ pub(super) fn read(
     for head in all(Kind::Cache) {
         store::section(&mut loader, head);
     }
+    for head in all(Kind::HttpErrors) {
+        pages::section(&mut loader, head);
+    }
+    for head in all(Kind::Userlist) {
+        users::section(&mut loader, head);
+    }
     admin::sections(&mut loader, all(Kind::Admin));
     let mut inheritance = Inheritance::default();
     let mut drafts = Vec::new();
@@ -151,7 +165,7 @@ pub(super) fn read(
                 check::nuster_switches(&mut loader, &mut draft);
                 drafts.push(draft);
             }
-            Kind::Global | Kind::Cache | Kind::Admin => {}
+            Kind::Global | Kind::Cache | Kind::Admin | Kind::HttpErrors | Kind::Userlist => {}
         }
     }
     check::proxies(&mut loader, &drafts);
@@ -206,7 +220,7 @@ impl Loader<'_> {
         kind: Kind,
         line: &'l Line,
         skip: usize,
-    ) -> Option<(&'static str, Status<H>, u8, Args<'l>)> {
+    ) -> Option<(&'static str, Status<H>, u16, Args<'l>)> {
         let words = line.words.get(skip..).unwrap_or_default();
         match keyword::find(tables, words) {
             Found::Row(row, count) => Some((row.name, row.status, row.places, Args::new(line, skip + count))),

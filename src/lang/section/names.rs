@@ -1,13 +1,13 @@
 //! The names of proxies and stores, collected before any line is read, so that a line may name what
 //! stands below it.
 
-use std::{collections::HashMap, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use super::{Kind, Loader, head::Head};
 use crate::{
     config::{Backend, Frontend, Id, Store},
     lang::{ast::Word, code, diag::Diagnostic, resolve::Proxies, source::Span, suggest},
-    rule::table::Spec,
+    rule::{action::answer::Pages, table::Spec, users::Userlist},
 };
 
 /// What names stand for.
@@ -22,6 +22,10 @@ pub(super) struct Names {
     pub(super) declared: Vec<Id<Store>>,
     /// `max-age` of stores: an upper bound for lifetimes that the origin gives.
     pub(super) lifetime_caps: HashMap<usize, Duration>,
+    /// The `http-errors` sections: name, place, pages.
+    pub(super) pages: Vec<(String, Span, Pages)>,
+    /// The `userlist` sections, each with its place.
+    pub(super) users: Vec<(Arc<Userlist>, Span)>,
     /// Where the caching rules stand, in the order of the configuration's table.
     pub(super) rules: Vec<Span>,
 }
@@ -29,6 +33,14 @@ pub(super) struct Names {
 impl Proxies for Names {
     fn frontends(&self) -> Vec<&str> {
         in_order(self.frontends.iter().map(|(name, (id, _))| (id.index(), name.as_str())))
+    }
+
+    fn pages(&self) -> Vec<(&str, &Pages)> {
+        self.pages.iter().map(|(name, _, pages)| (name.as_str(), pages)).collect()
+    }
+
+    fn users(&self) -> Vec<&Arc<Userlist>> {
+        self.users.iter().map(|(users, _)| users).collect()
     }
 
     fn backends(&self) -> Vec<&str> {

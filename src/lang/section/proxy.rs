@@ -6,6 +6,7 @@ use super::{
     head::Head,
     log::Logs,
     names,
+    pages::MonitorDraft,
     route::{Target, Targets},
     timeout::Timeouts,
 };
@@ -20,7 +21,7 @@ use crate::{
         source::Span,
         suggest,
     },
-    rule::{Rule, RuleSet},
+    rule::{Rule, RuleSet, action::answer::Pages},
 };
 
 /// A proxy being put together.
@@ -51,6 +52,9 @@ pub(in crate::lang) struct Draft {
     pub(super) weights: Vec<(usize, Span)>,
     pub(super) balance: Balance,
     pub(super) rules: Rules,
+    /// `errorfile` and its kin.
+    pub(super) pages: Pages,
+    pub(super) monitor: MonitorDraft,
     pub(super) targets: Targets,
     pub(super) cache_rules: Vec<(Id<CacheRule>, Dialect, Span)>,
     /// `nuster cache`; `None`: the line is not there.
@@ -170,7 +174,7 @@ fn read(loader: &mut Loader<'_>, draft: &mut Draft, line: &Line) {
     }
 }
 
-fn misplaced(loader: &mut Loader<'_>, draft: &Draft, name: &str, places: u8, args: &Args<'_>) {
+fn misplaced(loader: &mut Loader<'_>, draft: &Draft, name: &str, places: u16, args: &Args<'_>) {
     let message = format!("`{name}` has no place in section `{}`", draft.kind.name());
     let finding = if ROUTING.contains(&name) {
         Diagnostic::error(code::MISPLACED, args.keyword(), message)
@@ -238,11 +242,15 @@ pub(in crate::lang) fn id(loader: &mut Loader<'_>, draft: &mut Draft, mut args: 
 
 impl Draft {
     fn new(head: &Head<'_>) -> Self {
+        Self::empty(head.kind, head.name.clone(), head.span, head.whole)
+    }
+
+    fn empty(kind: Kind, name: String, span: Span, whole: Span) -> Self {
         Self {
-            kind: head.kind,
-            name: head.name.clone(),
-            span: head.span,
-            whole: head.whole,
+            kind,
+            name,
+            span,
+            whole,
             inherited: false,
             acls: Acls::default(),
             mode: None,
@@ -258,10 +266,17 @@ impl Draft {
             weights: Vec::new(),
             balance: Balance::default(),
             rules: Rules::default(),
+            pages: Pages::default(),
+            monitor: MonitorDraft::default(),
             targets: Targets::default(),
             cache_rules: Vec::new(),
             nuster: None,
         }
+    }
+
+    /// A proxy that nobody knows, for lines of sections that are none.
+    pub(super) fn nobody() -> Self {
+        Self::empty(Kind::Defaults, String::new(), Span::default(), Span::default())
     }
 
     /// Whether this is a `defaults` section without a name, which may hold no rules.
@@ -287,6 +302,9 @@ impl Draft {
             connection: set(&self.rules.connection),
             session: set(&self.rules.session),
             content: set(&self.rules.content),
+            tarpit: self.timeouts.of_tarpit(),
+            pages: self.pages.clone(),
+            monitor: self.monitor.made(),
             request: self.rules.request(),
             response: set(&self.rules.response),
             after_response: set(&self.rules.after_response),
@@ -308,6 +326,8 @@ impl Draft {
             timeouts: self.timeouts.of_server(),
             forwardfor: self.forwardfor.clone(),
             content: set(&rules.content),
+            tarpit: self.timeouts.of_tarpit(),
+            pages: self.pages.clone(),
             request: rules.request(),
             // They are a backend's alone, so those of a `listen` run with its back half.
             response_content: set(&self.rules.response_content),

@@ -19,6 +19,7 @@ pub(super) struct Timeouts {
     keep_alive: Option<Duration>,
     connect: Option<Duration>,
     server: Option<Duration>,
+    tarpit: Option<Duration>,
 }
 
 impl Timeouts {
@@ -31,10 +32,21 @@ impl Timeouts {
         }
     }
 
+    /// How long a `tarpit` keeps a client waiting.
+    pub(super) fn of_tarpit(self) -> Duration {
+        self.tarpit.or(self.connect).unwrap_or(ServerTimeouts::default().connect)
+    }
+
     pub(super) fn of_server(self) -> ServerTimeouts {
         let base = ServerTimeouts::default();
         ServerTimeouts { connect: self.connect.unwrap_or(base.connect), server: self.server.unwrap_or(base.server) }
     }
+}
+
+/// `timeout tarpit`; 0 is as if it were not there.
+pub(in crate::lang) fn tarpit(loader: &mut Loader<'_>, draft: &mut Draft, args: Args<'_>) {
+    set(loader, &mut draft.timeouts.tarpit, args);
+    draft.timeouts.tarpit = draft.timeouts.tarpit.filter(|time| *time < LONGEST);
 }
 
 pub(in crate::lang) fn client(loader: &mut Loader<'_>, draft: &mut Draft, args: Args<'_>) {

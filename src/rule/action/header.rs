@@ -92,7 +92,8 @@ impl HeaderDelete {
     }
 }
 
-/// `replace-header NAME REGEX FMT`: each line of the name that matches gets a new value.
+/// `replace-header NAME REGEX FMT`, `replace-value`: each line of the name, or member of its list, that matches gets a
+/// new value.
 #[derive(Clone, Debug)]
 pub struct HeaderReplace {
     /// Whose field.
@@ -106,7 +107,37 @@ pub struct HeaderReplace {
 }
 
 impl HeaderReplace {
-    pub(super) fn apply(&self, txn: &mut Txn<'_>) {
+    /// `replace-header`: whole lines.
+    pub(super) fn lines(&self, txn: &mut Txn<'_>) {
+        self.rewrite(txn, |value, txn| self.replaced(value, txn));
+    }
+
+    /// `replace-value`: the members of lists, each by itself.
+    pub(super) fn members(&self, txn: &mut Txn<'_>) {
+        self.rewrite(txn, |value, txn| {
+            let (mut list, mut edited) = (Vec::with_capacity(value.len() + 16), false);
+            for (index, member) in pieces(value).enumerate() {
+                if index > 0 {
+                    list.push(b',');
+                }
+                match self.replaced(member.trim_ascii(), txn) {
+                    Some(new) => {
+                        edited = true;
+                        list.extend_from_slice(&new);
+                    }
+                    None => list.extend_from_slice(member),
+                }
+            }
+            edited.then_some(list)
+        });
+    }
+
+    fn replaced(&self, value: &[u8], txn: &Txn<'_>) -> Option<Vec<u8>> {
+        let (_, groups) = Groups::find(&self.regex, value, 0, self.with.has_groups())?;
+        Some(self.with.replacement_in(txn, Some(&groups)).to_vec())
+    }
+
+    fn rewrite(&self, txn: &mut Txn<'_>, edit: impl Fn(&[u8], &Txn<'_>) -> Option<Vec<u8>>) {
         let Some(fields) = self.side.fields(txn) else { return };
         if !fields.all(&self.name).any(|value| self.regex.is_match(value)) {
             return;
@@ -117,12 +148,26 @@ impl HeaderReplace {
         if let Some(place) = self.side.fields(txn) {
             *place = old;
         }
-        fields.rewrite(self.name.as_bytes(), |value| {
-            let (_, groups) = Groups::find(&self.regex, value, 0, self.with.has_groups())?;
-            Some(self.with.replacement_in(txn, Some(&groups)).to_vec())
-        });
+        fields.rewrite(self.name.as_bytes(), |value| edit(value, txn));
         if let Some(place) = self.side.fields(txn) {
             *place = fields;
         }
     }
+}
+
+/// The pieces of a list value between its commas, those inside quotes excepted; blanks stay.
+fn pieces(value: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut rest = Some(value);
+    std::iter::from_fn(move || {
+        let text = rest?;
+        let (mut quoted, mut escaped) = (false, false);
+        let comma = text.iter().position(|&byte| {
+            let ends = byte == b',' && !quoted;
+            quoted ^= byte == b'"' && !escaped;
+            escaped = byte == b'\\' && quoted && !escaped;
+            ends
+        });
+        rest = comma.and_then(|at| text.get(at + 1..));
+        text.get(..comma.unwrap_or(text.len()))
+    })
 }

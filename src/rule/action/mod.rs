@@ -3,17 +3,19 @@
 pub mod answer;
 pub mod count;
 pub mod header;
+pub mod normalize;
 pub mod redirect;
 pub mod target;
 
 use bytes::Bytes;
 
 use self::{
-    answer::Reply,
+    answer::{Given, Reply},
     count::{CounterEdit, Track, Tracking},
     header::{HeaderDelete, HeaderEdit, HeaderReplace},
+    normalize::Normalizer,
     redirect::Redirect,
-    target::PathReplace,
+    target::{TargetPart, TargetReplace},
 };
 use super::{
     acl::{Cond, Tri},
@@ -40,14 +42,22 @@ pub enum Action {
     DelHeader(HeaderDelete),
     /// `replace-header NAME REGEX FMT`.
     ReplaceHeader(Box<HeaderReplace>),
+    /// `replace-value NAME REGEX FMT`.
+    ReplaceValue(Box<HeaderReplace>),
     /// `set-method FMT`.
     SetMethod(Format),
-    /// `set-path FMT`.
-    SetPath(Format),
+    /// `set-path FMT`, `set-pathq FMT`, `set-uri FMT`.
+    SetTarget(TargetPart, Format),
     /// `set-query FMT`.
     SetQuery(Format),
-    /// `replace-path REGEX FMT`.
-    ReplacePath(PathReplace),
+    /// `replace-path REGEX FMT`, `replace-pathq`, `replace-uri`.
+    ReplaceTarget(TargetReplace),
+    /// `normalize-uri NORMALIZER`.
+    NormalizeUri(Normalizer),
+    /// `set-status STATUS [reason PHRASE]`.
+    SetStatus(u16, Box<str>),
+    /// `early-hint NAME FMT`.
+    EarlyHint(Box<str>, Format),
     /// `set-var(scope.name) EXPR`.
     SetVar(VarId, Expr),
     /// `set-var-fmt(scope.name) FMT`.
@@ -58,6 +68,10 @@ pub enum Action {
     Deny(Box<Reply>),
     /// `return`.
     Return(Box<Reply>),
+    /// `tarpit`.
+    Tarpit(Box<Reply>),
+    /// `auth [realm REALM]`: what `WWW-Authenticate` says.
+    Auth(Box<[u8]>),
     /// `redirect`.
     Redirect(Box<Redirect>),
     /// `purge [soft]`.
@@ -108,10 +122,12 @@ pub struct Answer {
 pub enum Verdict {
     /// Go on.
     Continue,
-    /// The request is refused (`deny`).
-    Deny(Box<Answer>),
-    /// The request is answered (`redirect`, `return`).
-    Answer(Box<Answer>),
+    /// The exchange is refused (`deny`, `auth`).
+    Deny(Given),
+    /// The exchange is answered (`redirect`, `return`).
+    Answer(Given),
+    /// The request is refused, and its client waits for that (`tarpit`).
+    Tarpit(Given),
     /// The request's URL is purged; `soft` leaves a stale object.
     Purge {
         /// `http-request purge soft`.
@@ -147,6 +163,11 @@ impl RuleSet {
         self.rules
             .iter()
             .all(|rule| rule.action.edits_only_fields() && rule.exprs().all(|expr| expr.source().of_response_alone()))
+    }
+
+    /// Whether a rule may end it with an answer, or with none.
+    pub fn answers(&self) -> bool {
+        self.rules.iter().any(|rule| rule.action.answers())
     }
 
     /// Whether a rule keeps something for the connection, in its [`super::Session`].
@@ -248,27 +269,44 @@ impl Action {
     fn formats(&self) -> Vec<&Format> {
         match self {
             Self::SetHeader(edit) | Self::AddHeader(edit) => vec![&edit.value],
-            Self::ReplaceHeader(replace) => vec![&replace.with],
-            Self::SetMethod(format) | Self::SetPath(format) | Self::SetQuery(format) => vec![format],
+            Self::ReplaceHeader(replace) | Self::ReplaceValue(replace) => vec![&replace.with],
+            Self::SetMethod(format) | Self::SetTarget(_, format) | Self::SetQuery(format) => vec![format],
+            Self::EarlyHint(_, format) => vec![format],
             Self::SetVarFormat(_, format) => vec![format],
-            Self::ReplacePath(replace) => vec![&replace.with],
-            Self::Deny(reply) | Self::Return(reply) => reply.formats().collect(),
-            Self::Redirect(redirect) => vec![&redirect.to],
+            Self::ReplaceTarget(replace) => vec![&replace.with],
+            Self::Deny(reply) | Self::Return(reply) | Self::Tarpit(reply) => reply.formats(),
+            Self::Redirect(redirect) => redirect.formats(),
             Self::Allow
             | Self::DelHeader(_)
             | Self::SetVar(..)
             | Self::UnsetVar(_)
             | Self::Purge { .. }
+            | Self::NormalizeUri(_)
+            | Self::SetStatus(..)
+            | Self::Auth(_)
             | Self::Close { .. }
             | Self::Track(_)
             | Self::Counter(_) => vec![],
         }
     }
 
+    /// Whether it answers, or ends the exchange without an answer.
+    const fn answers(&self) -> bool {
+        matches!(
+            self,
+            Self::Deny(_) | Self::Return(_) | Self::Tarpit(_) | Self::Auth(_) | Self::Redirect(_) | Self::Close { .. }
+        )
+    }
+
     const fn edits_only_fields(&self) -> bool {
         matches!(
             self,
-            Self::Allow | Self::SetHeader(_) | Self::AddHeader(_) | Self::DelHeader(_) | Self::ReplaceHeader(_)
+            Self::Allow
+                | Self::SetHeader(_)
+                | Self::AddHeader(_)
+                | Self::DelHeader(_)
+                | Self::ReplaceHeader(_)
+                | Self::ReplaceValue(_)
         )
     }
 
@@ -278,22 +316,43 @@ impl Action {
             Self::SetHeader(edit) => edit.set(txn),
             Self::AddHeader(edit) => edit.add(txn),
             Self::DelHeader(delete) => delete.apply(txn),
-            Self::ReplaceHeader(replace) => replace.apply(txn),
+            Self::ReplaceHeader(replace) => replace.lines(txn),
+            Self::ReplaceValue(replace) => replace.members(txn),
             Self::SetMethod(format) => target::set_method(format, txn),
-            Self::SetPath(format) => target::set_path(format.text_in(txn), txn),
+            Self::SetTarget(part, format) => part.set(format.text_in(txn), txn),
             Self::SetQuery(format) => target::set_query(format.text_in(txn), txn),
-            Self::ReplacePath(replace) => replace.apply(txn),
+            Self::ReplaceTarget(replace) => replace.apply(txn),
+            Self::NormalizeUri(normalizer) => {
+                if !normalizer.apply(txn) {
+                    return Flow::End(Verdict::Deny(Given::Page { status: 400, challenge: None }));
+                }
+            }
+            Self::SetStatus(status, phrase) => {
+                if let Some(response) = txn.response.as_deref_mut() {
+                    response.status = *status;
+                    response.set_phrase(phrase.as_bytes());
+                }
+            }
+            Self::EarlyHint(name, format) => {
+                let value = format.text_in(txn);
+                txn.notes.hints.append(name.as_bytes(), value);
+            }
             Self::SetVar(id, expr) => set_var(*id, expr, txn),
             Self::SetVarFormat(id, format) => {
                 let text = format.text_in(txn);
                 txn.vars.set(*id, super::Sample::Str(text));
             }
             Self::UnsetVar(id) => txn.vars.unset(*id),
-            Self::Deny(reply) => return Flow::End(Verdict::Deny(Box::new(reply.answer(txn)))),
-            Self::Return(reply) => return Flow::End(Verdict::Answer(Box::new(reply.answer(txn)))),
+            Self::Deny(reply) => return Flow::End(Verdict::Deny(reply.give(txn))),
+            Self::Return(reply) => return Flow::End(Verdict::Answer(reply.give(txn))),
+            Self::Tarpit(reply) => return Flow::End(Verdict::Tarpit(reply.give(txn))),
+            Self::Auth(challenge) => {
+                let given = Given::Page { status: 401, challenge: Some(challenge.clone()) };
+                return Flow::End(Verdict::Deny(given));
+            }
             Self::Redirect(redirect) => {
                 if let Some(answer) = redirect.answer(txn) {
-                    return Flow::End(Verdict::Answer(Box::new(answer)));
+                    return Flow::End(Verdict::Answer(Given::Answer(Box::new(answer))));
                 }
             }
             Self::Purge { soft } => return Flow::End(Verdict::Purge { soft: *soft }),

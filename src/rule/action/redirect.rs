@@ -23,8 +23,10 @@ pub struct Redirect {
     pub append_slash: bool,
     /// `ignore-empty`: nothing is done when `to` gives nothing.
     pub ignore_empty: bool,
-    /// `set-cookie`, `clear-cookie`: the value of a `Set-Cookie` line.
-    pub cookie: Option<Box<[u8]>>,
+    /// `keep-query`: a `location` gets the request's query, behind its own if it has one.
+    pub keep_query: bool,
+    /// `set-cookie`, `set-cookie-fmt`, `clear-cookie`: the value of a `Set-Cookie` line.
+    pub cookie: Option<Cookie>,
 }
 
 /// What a redirection leads to.
@@ -38,7 +40,21 @@ pub enum RedirectKind {
     Scheme,
 }
 
+/// A cookie that a redirection sets.
+#[derive(Clone, Debug)]
+pub struct Cookie {
+    /// Name and value.
+    pub pair: Format,
+    /// What follows them.
+    pub attributes: &'static str,
+}
+
 impl Redirect {
+    /// The formats it is made of.
+    pub(super) fn formats(&self) -> Vec<&Format> {
+        std::iter::once(&self.to).chain(self.cookie.as_ref().map(|cookie| &cookie.pair)).collect()
+    }
+
     /// The response; `None` when the rule is to be skipped.
     pub(super) fn answer(&self, txn: &Txn<'_>) -> Option<Answer> {
         let to = self.to.text_in(txn);
@@ -52,7 +68,8 @@ impl Redirect {
             head.fields.append(b"Cache-Control", b"no-cache");
         }
         if let Some(cookie) = &self.cookie {
-            head.fields.append(b"Set-Cookie", cookie);
+            let value = [cookie.pair.text_in(txn), cookie.attributes.as_bytes()].concat();
+            head.fields.append(b"Set-Cookie", &value);
         }
         let body = Bytes::new();
         head.framing = framing(&body);
@@ -62,7 +79,13 @@ impl Redirect {
     fn location(&self, to: &[u8], txn: &Txn<'_>) -> Vec<u8> {
         let mut location = Vec::with_capacity(to.len() + 64);
         match self.kind {
-            RedirectKind::Location => location.extend_from_slice(to),
+            RedirectKind::Location => {
+                location.extend_from_slice(to);
+                if let Some(query) = txn.request.query().filter(|query| self.keep_query && !query.is_empty()) {
+                    location.push(if to.contains(&b'?') { b'&' } else { b'?' });
+                    location.extend_from_slice(query);
+                }
+            }
             RedirectKind::Prefix => {
                 if to != b"/" {
                     location.extend_from_slice(to);

@@ -2,8 +2,8 @@
 
 use bumpalo::collections::Vec as BumpVec;
 
-use super::{ArgSpec, Args, Draw, FetchRow, Sample, TEXT, Txn};
-use crate::rule::{args::ArgKind, converter::coding::from_base64};
+use super::{ArgSpec, Args, Draw, FetchRow, Sample, TEXT, Txn, Type};
+use crate::rule::{args::ArgKind, converter::coding::from_base64, users::User};
 
 pub(super) const ROWS: &[FetchRow] = &[
     FetchRow {
@@ -32,6 +32,24 @@ pub(super) const ROWS: &[FetchRow] = &[
         }),
         ..TEXT
     },
+    FetchRow {
+        names: &["http_auth"],
+        args: &[ArgSpec::need(ArgKind::Users)],
+        output: Type::Bool,
+        draw: Draw::One(|args, txn| Some(Sample::Bool(user(args, txn).is_some()))),
+        ..TEXT
+    },
+    FetchRow {
+        names: &["http_auth_group"],
+        args: &[ArgSpec::need(ArgKind::Users)],
+        draw: Draw::Many(
+            |args, txn| user(args, txn)?.groups.first().map(|group| Sample::Str(group)),
+            |args, txn, test| {
+                user(args, txn).is_some_and(|user| user.groups.iter().any(|group| test(Sample::Str(group))))
+            },
+        ),
+        ..TEXT
+    },
     FetchRow { names: &["http_auth_bearer"], args: &[ArgSpec::may(ArgKind::Field)], draw: Draw::One(bearer), ..TEXT },
 ];
 
@@ -57,6 +75,14 @@ fn credentials<'s>(txn: &'s Txn<'_>) -> Option<Credentials<'s>> {
     let text = text.into_bump_slice();
     let colon = memchr::memchr(b':', text)?;
     Some(Credentials::Basic { user: text.get(..colon)?, password: text.get(colon + 1..)? })
+}
+
+/// The user of the list that the client shows to be.
+fn user<'s>(args: &'s Args, txn: &Txn<'_>) -> Option<&'s User> {
+    match credentials(txn)? {
+        Credentials::Basic { user, password } => args.users(0)?.user(user, password),
+        Credentials::Bearer(_) => None,
+    }
 }
 
 /// The token. A field that is named as an argument always gives a value, an empty one when it has no token.

@@ -12,7 +12,7 @@ mod gateway;
 mod header;
 mod names;
 mod param;
-mod request;
+pub(super) mod request;
 mod response;
 mod tls;
 

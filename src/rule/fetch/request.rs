@@ -125,7 +125,7 @@ fn path(request: &Request) -> Option<&[u8]> {
 
 /// The target as the client wrote it, with what rules have made of path and query since; HTTP/2 has
 /// the absolute form (RFC 9113 §8.3.1).
-pub(super) fn url<'s>(_: &'s Args, txn: &'s Txn<'_>) -> Option<Sample<'s>> {
+pub(in crate::rule) fn url<'s>(_: &'s Args, txn: &'s Txn<'_>) -> Option<Sample<'s>> {
     let request = &*txn.request;
     let received = request.received_target();
     if request.version == Version::Http2 && received.starts_with(b"/") {

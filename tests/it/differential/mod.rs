@@ -1,5 +1,6 @@
 //! The same lines loaded by HAProxy and by the gateway decide alike.
 
+mod answers;
 mod converters;
 mod counters;
 mod exchange;

@@ -7,6 +7,8 @@ use super::request::{digits, lines, token};
 pub struct Response {
     /// The status code.
     pub status: u16,
+    /// The phrase behind it.
+    pub reason: String,
     /// `HTTP/1.0` or `HTTP/1.1`.
     pub version: String,
     /// The field lines in order.
@@ -62,7 +64,7 @@ impl Response {
         let lines = lines(head).ok_or_else(|| format!("stray line end or NUL: {shown}"))?;
         let (start, rest) = lines.split_first().ok_or("nothing")?;
         let (version, status) = start.split_once(' ').ok_or_else(|| format!("status line: {shown}"))?;
-        let (code, _) = status.split_once(' ').ok_or_else(|| format!("status line without phrase: {shown}"))?;
+        let (code, reason) = status.split_once(' ').ok_or_else(|| format!("status line without phrase: {shown}"))?;
         if !["HTTP/1.0", "HTTP/1.1"].contains(&version) || code.len() != 3 {
             return Err(format!("status line: {shown}"));
         }
@@ -76,6 +78,7 @@ impl Response {
         }
         Ok(Self {
             status: code.parse().map_err(|_| format!("status line: {shown}"))?,
+            reason: reason.to_owned(),
             version: version.to_owned(),
             fields,
             body: Vec::new(),

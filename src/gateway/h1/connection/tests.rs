@@ -5,7 +5,7 @@ use tokio::{
 };
 
 use super::*;
-use crate::{message::Response, metrics::Outcome};
+use crate::{gateway::fault, message::Response, metrics::Outcome};
 
 /// A gateway that answers `/hit` from memory, streams `/stream`, and passes `/pass` to an engine that
 /// echoes bodies.
@@ -119,6 +119,9 @@ impl Service for Fake {
     }
     fn left(&mut self, _plan: &(), _line: &Line, traffic: Traffic) {
         self.note("left", 0, traffic);
+    }
+    fn page(&self, refusal: &Refusal) -> Option<Answer> {
+        Some(fault::page(refusal.status, refusal.reason))
     }
     fn refused(&mut self, _client: &Client, refusal: &Refusal, traffic: Traffic) {
         self.note("refused", refusal.status, traffic);

@@ -1,6 +1,6 @@
-//! `deny`, `return`, `purge`.
+//! `deny`, `return`, `tarpit`, `auth`, `purge`, and what proxies answer with themselves.
 
-use super::{Input, Scope, codes, header::field_name};
+use super::{Input, Row, Scope, codes, header::field_name};
 use crate::{
     lang::{
         ast::Word,
@@ -12,25 +12,60 @@ use crate::{
         suggest,
     },
     rule::{
-        Action, Phase,
-        action::answer::{Reply, ReplyBody},
+        Action, Format, Phase,
+        action::answer::{self, Composed, MessageFault, PAGES, Pages, Reply, ReplyBody},
     },
 };
 
+/// What follows `return` and its kin, for messages.
+pub(super) const USAGE: &str = "[status CODE] [content-type TYPE] [string TEXT|lf-string FORMAT|file FILE|lf-file FILE\
+     |errorfile FILE|errorfiles SECTION|default-errorfiles] [hdr NAME FORMAT]*";
+
 pub(super) fn deny(scope: &mut Scope<'_>, input: &Input<'_>) -> Option<Action> {
     let status = if input.phase == Phase::Request { 403 } else { 502 };
-    let parts = Parts::read(scope, input)?;
-    if parts.body.is_none() && parts.content_type.is_none() {
-        let mut page = Reply::page(parts.status.unwrap_or(status));
-        page.fields.extend(parts.fields);
-        return Some(Action::Deny(page.into()));
+    refusal(scope, input, status).map(|reply| Action::Deny(reply.into()))
+}
+
+pub(super) fn tarpit(scope: &mut Scope<'_>, input: &Input<'_>) -> Option<Action> {
+    refusal(scope, input, 500).map(|reply| Action::Tarpit(reply.into()))
+}
+
+/// Alone, or with a `deny_status` alone, these answer with the proxy's page.
+fn refusal(scope: &mut Scope<'_>, input: &Input<'_>, status: u16) -> Option<Reply> {
+    match input.words {
+        [] => Some(Reply::Page(status)),
+        [name, value] if name.is("deny_status") => self::status(scope, value).map(Reply::Page),
+        _ => Parts::read(scope, input)?.reply(scope, input, status),
     }
-    parts.reply(scope, input, status).map(|reply| Action::Deny(reply.into()))
 }
 
 pub(super) fn answer(scope: &mut Scope<'_>, input: &Input<'_>) -> Option<Action> {
-    let parts = Parts::read(scope, input)?;
-    parts.reply(scope, input, 200).map(|reply| Action::Return(reply.into()))
+    Parts::read(scope, input)?.reply(scope, input, 200).map(|reply| Action::Return(reply.into()))
+}
+
+/// `auth [realm REALM]`: the realm is the proxy's name when left out.
+pub(super) fn auth(scope: &mut Scope<'_>, input: &Input<'_>) -> Option<Action> {
+    let realm = match input.words {
+        [] => scope.proxy.name.as_bytes().to_vec(),
+        [name, realm] if name.is("realm") => {
+            format::no_controls(scope, realm)?;
+            realm.text.clone()
+        }
+        [name, ..] => {
+            input.misshapen(scope, name.span, "what follows can only be `realm` and a name for what is protected");
+            return None;
+        }
+    };
+    // RFC 9110 §5.6.4.
+    let mut challenge = b"Basic realm=\"".to_vec();
+    for byte in realm {
+        if matches!(byte, b'"' | b'\\') {
+            challenge.push(b'\\');
+        }
+        challenge.push(byte);
+    }
+    challenge.push(b'"');
+    Some(Action::Auth(challenge.into()))
 }
 
 pub(super) fn purge(scope: &mut Scope<'_>, input: &Input<'_>) -> Option<Action> {
@@ -40,19 +75,112 @@ pub(super) fn purge(scope: &mut Scope<'_>, input: &Input<'_>) -> Option<Action> 
     }
 }
 
-/// Words with a value.
-const WORDS: &[&str] = &["status", "deny_status", "content-type", "string", "lf-string", "file", "lf-file", "hdr"];
+/// What the words behind `http-error` say: for which status, and what is answered then.
+pub fn page(scope: &mut Scope<'_>, keyword: &Word, words: &[Word]) -> Option<(u16, Reply)> {
+    const ROW: &Row = &Row { name: "http-error", phases: &[], usage: USAGE, read: |_, _| None };
+    let input = &Input { phase: Phase::Request, row: ROW, action: keyword, args: Vec::new(), words };
+    let parts = Parts::read(scope, input)?;
+    let Some(status) = parts.status else {
+        input.misshapen(scope, keyword.span.after(), "`status` and the status that it is for are missing");
+        return None;
+    };
+    if !PAGES.contains(&status) {
+        let span = words.first().zip(words.last()).map_or(keyword.span, |(first, last)| first.span.to(last.span));
+        scope.error(codes::BAD_VALUE, span, no_page(status));
+        return None;
+    }
+    Some((status, parts.reply(scope, input, status)?))
+}
 
-/// Words that are not built yet.
-const UNBUILT: &[&str] = &["default-errorfiles", "errorfile", "errorfiles"];
+/// The status that an `errorfile` and its kin are for.
+pub fn page_status(scope: &mut Scope<'_>, word: &Word) -> Option<u16> {
+    let status = word.lossy().parse().ok();
+    let known = status.filter(|status| PAGES.contains(status));
+    if known.is_none() {
+        let message = status.map_or_else(|| format!("`{}` is no status", word.lossy()), no_page);
+        let codes: Vec<_> = PAGES.iter().map(u16::to_string).collect();
+        let finding = Diagnostic::error(codes::BAD_VALUE, word.span, message);
+        scope.report(finding.help(format!("these have pages: {}", codes.join(" "))));
+    }
+    known
+}
+
+fn no_page(status: u16) -> String {
+    format!("a proxy has no page for the status {status}")
+}
+
+/// The message that a file is; nothing is answered with `/dev/null`, as with an empty file.
+pub fn message(scope: &mut Scope<'_>, word: &Word) -> Option<Reply> {
+    if word.is("/dev/null") {
+        return Some(Reply::Silence);
+    }
+    let text = scope.read_file(word, 0)?;
+    match answer::message(&text) {
+        Ok(reply) => Some(reply),
+        Err(MessageFault { line, what }) => {
+            let message = format!("`{}` is no HTTP response: line {line}: {what}", word.lossy());
+            let finding = Diagnostic::error(codes::BAD_MESSAGE, word.span, message);
+            scope.report(finding.help("such a file holds status line, fields, an empty line and the body"));
+            None
+        }
+    }
+}
+
+/// The page that an `http-errors` section has for a status; the proxies' own when it has none.
+fn of_section(scope: &mut Scope<'_>, name: &Word, status: u16) -> Option<Reply> {
+    Some(pages_of(scope, name)?.of(status).cloned().unwrap_or(Reply::Page(status)))
+}
+
+/// The pages of the `http-errors` section of a name.
+pub fn pages_of(scope: &mut Scope<'_>, name: &Word) -> Option<Pages> {
+    let known = scope.proxies.pages();
+    if let Some((_, pages)) = known.iter().find(|(known, _)| name.is(known)) {
+        return Some((*pages).clone());
+    }
+    let nearest = suggest::nearest(&name.lossy(), known.iter().map(|(known, _)| *known));
+    let message = format!("there is no section `http-errors {}`", name.lossy());
+    let finding = Diagnostic::error(codes::UNKNOWN_PAGES, name.span, message).did_you_mean(nearest);
+    scope.report(finding);
+    None
+}
+
+/// Words with a value.
+const WORDS: &[&str] = &[
+    "status",
+    "deny_status",
+    "content-type",
+    "string",
+    "lf-string",
+    "file",
+    "lf-file",
+    "hdr",
+    "errorfile",
+    "errorfiles",
+];
 
 /// What the words say.
 #[derive(Default)]
 struct Parts<'w> {
     status: Option<u16>,
     content_type: Option<&'w Word>,
-    body: Option<ReplyBody>,
-    fields: Vec<(Box<str>, crate::rule::Format)>,
+    body: Option<Body<'w>>,
+    fields: Vec<(Box<str>, Format)>,
+    /// The first `hdr`.
+    first_field: Option<&'w Word>,
+}
+
+/// Where the body comes from.
+enum Body<'w> {
+    /// It is the answer's alone.
+    Own(ReplyBody),
+    /// It comes with head and all: of a proxy, a file, a section.
+    Whole(&'w Word, Whole<'w>),
+}
+
+enum Whole<'w> {
+    OfProxies,
+    File(Reply),
+    Section(&'w Word),
 }
 
 impl<'w> Parts<'w> {
@@ -61,12 +189,13 @@ impl<'w> Parts<'w> {
         let mut words = input.words.iter();
         while let Some(word) = words.next() {
             let name = word.lossy();
-            if UNBUILT.contains(&&*name) {
-                scope.refuse(codes::UNBUILT_ACTION, word.span, format!("`{name}` is not built yet"));
-                return None;
+            if name == "default-errorfiles" {
+                parts.only_one(scope, input, word)?;
+                parts.body = Some(Body::Whole(word, Whole::OfProxies));
+                continue;
             }
             if !WORDS.contains(&&*name) {
-                let nearest = suggest::nearest(&name, WORDS.iter().copied());
+                let nearest = suggest::nearest(&name, WORDS.iter().copied().chain(["default-errorfiles"]));
                 let message = format!("unknown word `{name}` behind `{}`", input.row.name);
                 scope.report(Diagnostic::error(codes::ACTION_SHAPE, word.span, message).did_you_mean(nearest));
                 return None;
@@ -75,29 +204,45 @@ impl<'w> Parts<'w> {
                 input.misshapen(scope, word.span.after(), &format!("`{name}` needs a value"));
                 return None;
             };
-            match &*name {
-                "status" | "deny_status" => parts.status = Some(status(scope, value)?),
-                "content-type" => {
-                    format::no_controls(scope, value)?;
-                    parts.content_type = Some(value);
-                }
-                "hdr" => {
-                    let Some(format) = words.next() else {
-                        input.misshapen(scope, value.span.after(), "`hdr` needs a name and a format");
-                        return None;
-                    };
-                    parts.field(scope, input, value, format)?;
-                }
-                kind => {
-                    if parts.body.is_some() {
-                        input.misshapen(scope, word.span, "there is a body already");
-                        return None;
-                    }
-                    parts.body = Some(body(scope, input, kind, value)?);
-                }
+            if name == "hdr" {
+                let Some(format) = words.next() else {
+                    input.misshapen(scope, value.span.after(), "`hdr` needs a name and a format");
+                    return None;
+                };
+                parts.first_field.get_or_insert(word);
+                parts.field(scope, input, value, format)?;
+            } else {
+                parts.value(scope, input, word, value)?;
             }
         }
         Some(parts)
+    }
+
+    fn value(&mut self, scope: &mut Scope<'_>, input: &Input<'w>, word: &'w Word, value: &'w Word) -> Option<()> {
+        match &*word.lossy() {
+            "status" | "deny_status" => self.status = Some(status(scope, value)?),
+            "content-type" => {
+                format::no_controls(scope, value)?;
+                self.content_type = Some(value);
+            }
+            kind => {
+                self.only_one(scope, input, word)?;
+                self.body = Some(match kind {
+                    "errorfile" => Body::Whole(word, Whole::File(message(scope, value)?)),
+                    "errorfiles" => Body::Whole(word, Whole::Section(value)),
+                    _ => Body::Own(body(scope, input, kind, value)?),
+                });
+            }
+        }
+        Some(())
+    }
+
+    fn only_one(&self, scope: &mut Scope<'_>, input: &Input<'_>, word: &Word) -> Option<()> {
+        if self.body.is_some() {
+            input.misshapen(scope, word.span, "there is a body already");
+            return None;
+        }
+        Some(())
     }
 
     fn field(&mut self, scope: &mut Scope<'_>, input: &Input<'_>, name: &Word, value: &Word) -> Option<()> {
@@ -113,17 +258,45 @@ impl<'w> Parts<'w> {
         Some(())
     }
 
-    fn reply(self, scope: &mut Scope<'_>, input: &Input<'_>, status: u16) -> Option<Reply> {
-        if self.body.is_some() && self.content_type.is_none() {
+    fn reply(mut self, scope: &mut Scope<'_>, input: &Input<'_>, status: u16) -> Option<Reply> {
+        let status = self.status.unwrap_or(status);
+        let body = match self.body.take() {
+            Some(Body::Whole(word, whole)) => return self.whole(scope, word, whole, status),
+            Some(Body::Own(body)) => Some(body),
+            None => None,
+        };
+        // An empty body has no type.
+        let filled = body.filter(|body| !matches!(body, ReplyBody::Fixed(bytes) if bytes.is_empty()));
+        if filled.is_some() && self.content_type.is_none() {
             input.misshapen(scope, input.action.span, "a body needs a `content-type`");
             return None;
         }
-        Some(Reply {
-            status: self.status.unwrap_or(status),
-            content_type: self.content_type.filter(|_| self.body.is_some()).map(|word| word.text.as_slice().into()),
+        if filled.is_some() && matches!(status, 204 | 304) {
+            input.misshapen(scope, input.action.span, &format!("an answer with the status {status} has no body"));
+            return None;
+        }
+        if let (Some(word), None) = (self.content_type, &filled) {
+            scope.warn(codes::FIELD_IGNORED, word.span, "there is no body for this type: it is left out", "");
+        }
+        Some(Reply::Composed(Composed {
+            status,
+            content_type: self.content_type.filter(|_| filled.is_some()).map(|word| word.text.as_slice().into()),
             fields: self.fields,
-            body: self.body.unwrap_or(ReplyBody::Fixed(bytes::Bytes::new())),
-        })
+            body: filled.unwrap_or(ReplyBody::Fixed(bytes::Bytes::new())),
+        }))
+    }
+
+    /// A page that comes with its own head.
+    fn whole(self, scope: &mut Scope<'_>, word: &Word, whole: Whole<'_>, status: u16) -> Option<Reply> {
+        if let Some(ignored) = self.first_field.or(self.content_type) {
+            let message = format!("`{}` brings its own fields: this one is left out", word.lossy());
+            scope.warn(codes::FIELD_IGNORED, ignored.span, message, "");
+        }
+        match whole {
+            Whole::OfProxies => Some(Reply::Page(status)),
+            Whole::File(reply) => Some(reply),
+            Whole::Section(name) => of_section(scope, name, status),
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! `set-header`, `add-header`, `del-header`, `replace-header`.
+//! `set-header`, `add-header`, `del-header`, `replace-header`, `replace-value`, `early-hint`, `set-status`.
 
 use regex::bytes::Regex;
 
@@ -41,6 +41,33 @@ fn edit(scope: &mut Scope<'_>, input: &Input<'_>) -> Option<HeaderEdit> {
     Some(HeaderEdit { side: input.side(), name: field, value: value? })
 }
 
+/// `early-hint NAME FORMAT`: a field of a 103 response (RFC 8297).
+pub(super) fn hint(scope: &mut Scope<'_>, input: &Input<'_>) -> Option<Action> {
+    let HeaderEdit { name, value, .. } = edit(scope, input)?;
+    Some(Action::EarlyHint(name, value))
+}
+
+/// `set-status STATUS [reason PHRASE]`.
+pub(super) fn set_status(scope: &mut Scope<'_>, input: &Input<'_>) -> Option<Action> {
+    let (status, phrase) = match input.words {
+        [status] => (status, None),
+        [status, reason, phrase] if reason.is("reason") => (status, Some(phrase)),
+        _ => {
+            input.misshapen(scope, input.action.span, "a status is missing, or what follows it is not `reason`");
+            return None;
+        }
+    };
+    let code = status.lossy().parse().ok().filter(|code| (200..=999).contains(code));
+    if code.is_none() {
+        let message = format!("`{}` is not a status from 200 to 999", status.lossy());
+        scope.error(codes::BAD_VALUE, status.span, message);
+    }
+    if let Some(phrase) = phrase {
+        format::no_controls(scope, phrase)?;
+    }
+    Some(Action::SetStatus(code?, phrase.map(Word::lossy).unwrap_or_default().into()))
+}
+
 pub(super) fn delete(scope: &mut Scope<'_>, input: &Input<'_>) -> Option<Action> {
     let names = match input.words {
         [name, flag, method] if flag.is("-m") => Names::Matching(matching(scope, name, method)?.into()),
@@ -69,13 +96,21 @@ fn matching(scope: &mut Scope<'_>, name: &Word, method: &Word) -> Option<crate::
 }
 
 pub(super) fn replace(scope: &mut Scope<'_>, input: &Input<'_>) -> Option<Action> {
+    replacement(scope, input).map(|replace| Action::ReplaceHeader(Box::new(replace)))
+}
+
+pub(super) fn replace_value(scope: &mut Scope<'_>, input: &Input<'_>) -> Option<Action> {
+    replacement(scope, input).map(|replace| Action::ReplaceValue(Box::new(replace)))
+}
+
+fn replacement(scope: &mut Scope<'_>, input: &Input<'_>) -> Option<HeaderReplace> {
     let [name, pattern, with] = input.exactly(scope)?;
     let field = field_name(scope, name);
     let regex = compiled(scope, pattern);
     let with = format::read(scope, with, input.phase, Use::Replacement);
     let field = field?;
     writable(scope, name, &field)?;
-    Some(Action::ReplaceHeader(Box::new(HeaderReplace { side: input.side(), name: field, regex: regex?, with: with? })))
+    Some(HeaderReplace { side: input.side(), name: field, regex: regex?, with: with? })
 }
 
 /// The pattern of a replacement.

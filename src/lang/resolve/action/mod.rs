@@ -34,6 +34,8 @@ struct Row {
 
 const REQUEST: &[Phase] = &[Phase::Request];
 const LIVE: &[Phase] = &[Phase::Request, Phase::Response, Phase::AfterResponse];
+const ANSWERED: &[Phase] = &[Phase::Request, Phase::Response];
+const OF_RESPONSE: &[Phase] = &[Phase::Response, Phase::AfterResponse];
 const ALL: &[Phase] = &[Phase::Request, Phase::Response, Phase::AfterResponse, Phase::CacheResponse];
 
 /// Rules below HTTP.
@@ -70,38 +72,62 @@ const ROWS: &[Row] = &[
     Row { name: "add-header", phases: ALL, usage: "NAME FORMAT", read: header::add },
     Row { name: "del-header", phases: ALL, usage: "NAME [-m METHOD]", read: header::delete },
     Row { name: "replace-header", phases: ALL, usage: "NAME REGEX FORMAT", read: header::replace },
+    Row { name: "replace-value", phases: ALL, usage: "NAME REGEX FORMAT", read: header::replace_value },
+    Row { name: "set-status", phases: OF_RESPONSE, usage: "STATUS [reason PHRASE]", read: header::set_status },
+    Row { name: "early-hint", phases: REQUEST, usage: "NAME FORMAT", read: header::hint },
     Row { name: "set-method", phases: REQUEST, usage: "FORMAT", read: target::set_method },
     Row { name: "set-path", phases: REQUEST, usage: "FORMAT", read: target::set_path },
+    Row { name: "set-pathq", phases: REQUEST, usage: "FORMAT", read: target::set_path_and_query },
+    Row { name: "set-uri", phases: REQUEST, usage: "FORMAT", read: target::set_uri },
     Row { name: "set-query", phases: REQUEST, usage: "FORMAT", read: target::set_query },
     Row { name: "replace-path", phases: REQUEST, usage: "REGEX FORMAT", read: target::replace_path },
     Row { name: "set-var", phases: ANYWHERE, usage: "EXPRESSION", read: variable::set },
     Row { name: "set-var-fmt", phases: ANYWHERE, usage: "FORMAT", read: variable::set_format },
     Row { name: "unset-var", phases: ANYWHERE, usage: "", read: variable::unset },
-    Row {
-        name: "deny",
-        phases: &[Phase::Request, Phase::Response],
-        usage: "[status CODE] [content-type TYPE] [string TEXT|lf-string FORMAT|file FILE|lf-file FILE] [hdr NAME FORMAT]*",
-        read: answer::deny,
-    },
-    Row {
-        name: "return",
-        phases: REQUEST,
-        usage: "[status CODE] [content-type TYPE] [string TEXT|lf-string FORMAT|file FILE|lf-file FILE] [hdr NAME FORMAT]*",
-        read: answer::answer,
-    },
+    Row { name: "replace-pathq", phases: REQUEST, usage: "REGEX FORMAT", read: target::replace_path_and_query },
+    Row { name: "replace-uri", phases: REQUEST, usage: "REGEX FORMAT", read: target::replace_uri },
+    Row { name: "normalize-uri", phases: REQUEST, usage: "NORMALIZER [full|strict]", read: target::normalize },
+    Row { name: "deny", phases: ANSWERED, usage: answer::USAGE, read: answer::deny },
+    Row { name: "return", phases: ANSWERED, usage: answer::USAGE, read: answer::answer },
+    Row { name: "tarpit", phases: REQUEST, usage: answer::USAGE, read: answer::tarpit },
+    Row { name: "auth", phases: REQUEST, usage: "[realm REALM]", read: answer::auth },
     Row {
         name: "redirect",
-        phases: REQUEST,
-        usage: "location|prefix|scheme FORMAT [code CODE] [drop-query] [append-slash] [ignore-empty] [set-cookie NAME[=VALUE]] [clear-cookie NAME]",
+        phases: ANSWERED,
+        usage: "location|prefix|scheme FORMAT [code CODE] [drop-query] [keep-query] [append-slash] [ignore-empty] \
+                [set-cookie NAME[=VALUE]|set-cookie-fmt FORMAT|clear-cookie NAME]",
         read: redirect::read,
     },
     Row { name: "purge", phases: REQUEST, usage: "[soft]", read: answer::purge },
 ];
 
+/// Actions that are read and change nothing here, and why.
+const ACCEPTED: &[(&str, &[Phase], &str)] = &[
+    ("set-nice", ANSWERED, "requests have no priorities here"),
+    ("set-mark", ANSWERED, MARKS),
+    ("set-tos", ANSWERED, MARKS),
+    ("set-fc-mark", ANSWERED, MARKS),
+    ("set-fc-tos", ANSWERED, MARKS),
+    ("set-bc-mark", REQUEST, MARKS),
+    ("set-bc-tos", REQUEST, MARKS),
+    ("wait-for-handshake", REQUEST, "a request is served when its handshake is complete"),
+    ("strict-mode", LIVE, "an edit does not fail for want of room"),
+    ("disable-l7-retry", REQUEST, "what a server may have seen is not sent again"),
+];
+
+const MARKS: &str = "packets are not marked; let the packet filter do it by address and port";
+
 /// Every action: its name, where it may stand, and what follows it.
 pub fn actions() -> impl Iterator<Item = (&'static str, &'static [Phase], &'static str)> {
     ROWS.iter().map(|row| (row.name, row.phases, row.usage))
 }
+
+/// The actions that are accepted without effect: name, where they may stand, why.
+pub fn accepted_actions() -> impl Iterator<Item = (&'static str, &'static [Phase], &'static str)> {
+    ACCEPTED.iter().copied()
+}
+
+pub use answer::{message, page, page_status, pages_of};
 
 /// What a row reads.
 struct Input<'w> {
@@ -149,6 +175,10 @@ fn read(scope: &mut Scope<'_>, phase: Phase, action: &Word, words: &[Word]) -> O
     };
     let name = String::from_utf8_lossy(call.name(action)).into_owned();
     let span = action.part(call.name.clone());
+    if let Some((_, _, reason)) = ACCEPTED.iter().find(|(known, phases, _)| *known == name && phases.contains(&phase)) {
+        accept(scope, &name, span, reason);
+        return None;
+    }
     let Some(row) = ROWS.iter().find(|row| row.name == name) else {
         unknown(scope, phase, &name, span);
         return None;
@@ -175,6 +205,14 @@ fn close(scope: &mut Scope<'_>, input: &Input<'_>) -> Option<Action> {
 
 fn drop_silently(scope: &mut Scope<'_>, input: &Input<'_>) -> Option<Action> {
     input.nothing(scope, Action::Close { silent: true })
+}
+
+/// Said once for each action.
+fn accept(scope: &mut Scope<'_>, name: &str, span: Span, reason: &str) {
+    let message = format!("`{name}` has no effect: {reason}");
+    if !scope.diagnostics.iter().any(|found| found.message == message) {
+        scope.report(Diagnostic::note(crate::lang::code::ACCEPTED, span, message));
+    }
 }
 
 fn unknown(scope: &mut Scope<'_>, phase: Phase, name: &str, span: Span) {

@@ -10,30 +10,38 @@ use crate::{
     },
     rule::{
         Action, Format, Phase,
-        action::redirect::{Redirect, RedirectKind},
+        action::redirect::{Cookie, Redirect, RedirectKind},
     },
 };
+
+/// What follows a cookie that is set.
+const STAYS: &str = "; path=/;";
+/// What follows a cookie that is taken away.
+const GOES: &str = "; path=/; Max-Age=0;";
 
 const CODES: [u16; 5] = [301, 302, 303, 307, 308];
 
 /// Words with a value.
-const VALUED: &[&str] = &["location", "prefix", "scheme", "code", "set-cookie", "clear-cookie"];
+const VALUED: &[&str] = &["location", "prefix", "scheme", "code", "set-cookie", "set-cookie-fmt", "clear-cookie"];
 /// Words without.
-const FLAGS: &[&str] = &["drop-query", "append-slash", "ignore-empty"];
-/// Words that are not built yet.
-const UNBUILT: &[&str] = &["keep-query", "set-cookie-fmt"];
+const FLAGS: &[&str] = &["drop-query", "append-slash", "ignore-empty", "keep-query"];
 
 pub(super) fn read(scope: &mut Scope<'_>, input: &Input<'_>) -> Option<Action> {
     let end = input.words.last().unwrap_or(input.action).span.after();
-    redirection(scope, input.words, end, |scope, word| format::read(scope, word, Phase::Request, Use::Line))
+    let action = redirection(scope, input.words, end, |scope, word| format::read(scope, word, input.phase, Use::Line));
+    // By then the request may be gone, so HAProxy leads to fixed places alone.
+    if let (Some(Action::Redirect(redirect)), Phase::Response) = (&action, input.phase)
+        && redirect.kind != RedirectKind::Location
+    {
+        input.misshapen(scope, input.action.span, "a response can be redirected with `location` alone");
+        return None;
+    }
+    action
 }
 
 /// The words behind a plain `redirect`.
 pub(super) fn literal(scope: &mut Scope<'_>, words: &[Word], line: &Line) -> Option<Action> {
-    redirection(scope, words, line.span.after(), |scope, word| {
-        format::no_controls(scope, word)?;
-        Some(Format::literal(&word.text))
-    })
+    redirection(scope, words, line.span.after(), literal_of)
 }
 
 fn redirection(
@@ -50,6 +58,7 @@ fn redirection(
         drop_query: false,
         append_slash: false,
         ignore_empty: false,
+        keep_query: false,
         cookie: None,
     };
     let mut words = words.iter();
@@ -59,6 +68,7 @@ fn redirection(
             match &*name {
                 "drop-query" => redirect.drop_query = true,
                 "append-slash" => redirect.append_slash = true,
+                "keep-query" => redirect.keep_query = true,
                 _ => redirect.ignore_empty = true,
             }
             continue;
@@ -73,8 +83,9 @@ fn redirection(
         };
         match &*name {
             "code" => redirect.code = code(scope, value)?,
-            "set-cookie" => redirect.cookie = Some(cookie(scope, value, b"; path=/;")?),
-            "clear-cookie" => redirect.cookie = Some(cookie(scope, value, b"; path=/; Max-Age=0;")?),
+            "set-cookie" => redirect.cookie = Some(Cookie { pair: literal_of(scope, value)?, attributes: STAYS }),
+            "set-cookie-fmt" => redirect.cookie = Some(Cookie { pair: read(scope, value)?, attributes: STAYS }),
+            "clear-cookie" => redirect.cookie = Some(Cookie { pair: literal_of(scope, value)?, attributes: GOES }),
             kind => {
                 let kind = match kind {
                     "location" => RedirectKind::Location,
@@ -95,10 +106,6 @@ fn redirection(
 
 fn unknown(scope: &mut Scope<'_>, word: &Word) {
     let name = word.lossy();
-    if UNBUILT.contains(&&*name) {
-        scope.refuse(codes::UNBUILT_ACTION, word.span, format!("`{name}` of `redirect` is not built yet"));
-        return;
-    }
     let nearest = suggest::nearest(&name, VALUED.iter().chain(FLAGS).copied());
     let message = format!("unknown word `{name}` behind `redirect`");
     scope.report(Diagnostic::error(codes::ACTION_SHAPE, word.span, message).did_you_mean(nearest));
@@ -113,7 +120,7 @@ fn code(scope: &mut Scope<'_>, word: &Word) -> Option<u16> {
     code
 }
 
-fn cookie(scope: &mut Scope<'_>, word: &Word, attributes: &[u8]) -> Option<Box<[u8]>> {
+fn literal_of(scope: &mut Scope<'_>, word: &Word) -> Option<Format> {
     format::no_controls(scope, word)?;
-    Some([word.text.as_slice(), attributes].concat().into())
+    Some(Format::literal(&word.text))
 }

@@ -4,7 +4,10 @@ use super::{Bench, Exchange};
 use crate::{
     lang::testing::Desk,
     message::Framing,
-    rule::{Phase, Verdict},
+    rule::{
+        Phase, Verdict,
+        action::answer::{Given, page},
+    },
 };
 
 fn exchange() -> Exchange {
@@ -156,7 +159,15 @@ fn converters_set_variables_for_later_rules() {
 }
 
 fn answer(verdict: Verdict) -> (u16, Vec<String>, String) {
-    let (Verdict::Deny(answer) | Verdict::Answer(answer)) = verdict else { panic!("no answer: {verdict:?}") };
+    let (Verdict::Deny(given) | Verdict::Answer(given)) = verdict else { panic!("no answer: {verdict:?}") };
+    let answer = match given {
+        Given::Answer(answer) => *answer,
+        Given::Page { status, challenge } => {
+            assert_eq!(challenge, None);
+            page(status)
+        }
+        Given::Silence => panic!("silence"),
+    };
     assert_eq!(answer.head.framing, Framing::Length(answer.body.len() as u64));
     (answer.head.status, Exchange::lines(&answer.head.fields), String::from_utf8(answer.body.to_vec()).unwrap())
 }
@@ -164,7 +175,7 @@ fn answer(verdict: Verdict) -> (u16, Vec<String>, String) {
 #[test]
 fn requests_are_denied() {
     let mut bench = Bench::default();
-    for (text, status) in [("deny", 403), ("deny status 429", 429), ("deny deny_status 404", 404)] {
+    for (text, status) in [("deny", 403), ("deny status 429 default-errorfiles", 429), ("deny deny_status 404", 404)] {
         let verdict = exchange().run(&bench.rules(Phase::Request, &[text]));
         assert!(matches!(verdict, Verdict::Deny(_)));
         let (found, fields, body) = answer(verdict);
@@ -174,6 +185,9 @@ fn requests_are_denied() {
         );
         assert!(body.contains(&format!("<h1>{status} ")));
     }
+    // Any other word makes an answer of its own, as in HAProxy.
+    let rules = bench.rules(Phase::Request, &["deny status 429"]);
+    assert_eq!(answer(exchange().run(&rules)), (429, vec![], String::new()));
     let rules = bench.rules(Phase::Response, &["deny"]);
     assert_eq!(answer(exchange().answered(200, &[]).run(&rules)).0, 502);
     let rules =

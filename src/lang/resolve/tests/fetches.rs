@@ -248,6 +248,30 @@ fn credentials_are_read_as_in_haproxy() {
 }
 
 #[test]
+fn users_are_who_their_passwords_say() {
+    for (field, is, group) in [
+        ("Basic YW5uOmE6Yg==", "bool true", "str staff"),
+        ("Basic YW5uOmE=", "bool false", "-"),
+        ("Basic Ym9iOg==", "bool true", "-"),
+        ("Basic Y2FybDo=", "bool false", "-"),
+        ("Bearer YW5uOmE6Yg==", "bool false", "-"),
+    ] {
+        let mut exchange = Exchange::new("GET", "/", &[("Authorization", field)]);
+        check(&mut exchange, Phase::Request, &[("http_auth(people)", is), ("http_auth_group(people)", group)]);
+    }
+    let admin = Exchange::new("GET", "/", &[("Authorization", "Basic YW5uOmE6Yg==")]);
+    for (groups, holds) in [("admins", true), ("x staff", true), ("x", false)] {
+        let mut bench = Bench::default();
+        bench.acl(&format!("acl in http_auth_group(people) {groups}"));
+        let rules = bench.rules(Phase::Request, &["set-header X-In 1 if in"]);
+        let mut exchange = Exchange::new("GET", "/", &[]);
+        exchange.request = admin.request.clone();
+        exchange.run(&rules);
+        assert_eq!(exchange.request.fields.has("x-in"), holds, "{groups}");
+    }
+}
+
+#[test]
 fn cookies_are_found_where_haproxy_finds_them() {
     for (lines, [a, first, count, all]) in [
         (&["a=1; a=2"][..], ["str 2", "str 1", "int 2", "int 2"]),

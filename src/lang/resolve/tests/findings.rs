@@ -121,8 +121,11 @@ const CASES: &[(&str, &str, &str, &str)] = &[
     ("http-request", codes::ACTION_SHAPE, "", ""),
     ("http-request if TRUE", codes::ACTION_SHAPE, "if", ""),
     ("http-request set-heder a b", codes::UNKNOWN_ACTION, "set-heder", "did you mean `set-header`"),
-    ("http-request tarpit", codes::UNBUILT_ACTION, "tarpit", ""),
-    ("http-response return", codes::UNBUILT_ACTION, "return", ""),
+    ("http-request do-resolve", codes::UNBUILT_ACTION, "do-resolve", ""),
+    ("http-response cache-store", codes::UNBUILT_ACTION, "cache-store", ""),
+    ("http-request normalize-uri path-strip-dots", codes::ACTION_SHAPE, "path-strip-dots", "path-strip-dot"),
+    ("http-response set-status 99", codes::BAD_VALUE, "99", ""),
+    ("http-request auth relm x", codes::ACTION_SHAPE, "relm", "realm"),
     ("http-after-response deny", codes::ACTION_PHASE, "deny", ""),
     ("cache-response purge", codes::ACTION_PHASE, "purge", ""),
     ("http-request set-header a", codes::ACTION_SHAPE, "", "NAME FORMAT"),
@@ -149,7 +152,10 @@ const CASES: &[(&str, &str, &str, &str)] = &[
     ("http-request deny status 99", codes::BAD_VALUE, "99", ""),
     ("http-request deny statsu 403", codes::ACTION_SHAPE, "statsu", "status"),
     ("http-request return string x", codes::ACTION_SHAPE, "return", "content-type"),
-    ("http-request return errorfile x", codes::UNBUILT_ACTION, "errorfile", ""),
+    ("http-request return errorfile x", codes::UNREADABLE_FILE, "x", ""),
+    ("http-request return errorfile bad.lst", codes::BAD_MESSAGE, "bad.lst", "status line"),
+    ("http-request return errorfiles pags", codes::UNKNOWN_PAGES, "pags", "did you mean `pages`"),
+    ("http-request deny status 200 content-type a/b string x string y", codes::ACTION_SHAPE, "string", "already"),
     ("http-request return hdr Date x", codes::FIELD_IGNORED, "Date", ""),
     ("http-request redirect", codes::ACTION_SHAPE, "", "location URL"),
     ("http-request redirect location / code 200", codes::BAD_VALUE, "200", ""),
@@ -233,7 +239,7 @@ fn a_broken_acl_is_reported_once() {
 fn lenient_loading_warns_of_what_is_not_built() {
     let mut bench = Bench { lenient: true, ..Bench::default() };
     for text in
-        ["http-request tarpit", "acl x nbsrv(b) gt 0", "http-request deny if x", "http-request set-header a %ci"]
+        ["http-request do-resolve", "acl x nbsrv(b) gt 0", "http-request deny if x", "http-request set-header a %ci"]
     {
         read(&mut bench, text);
     }

@@ -21,7 +21,9 @@ use crate::{
     lang::{ast::Line, source::FileId, testing::Desk},
     message::{Request, Response},
     rule::{
-        BindName, Client, Env, Fact, Notes, Phase, Rule, RuleSet, Sample, Table, Tls, Txn, Vars, Verdict, fact::Timeout,
+        BindName, Client, Env, Fact, Notes, Phase, Rule, RuleSet, Sample, Table, Tls, Txn, Vars, Verdict,
+        fact::Timeout,
+        users::{Password, User},
     },
     time::Timestamp,
 };
@@ -47,6 +49,18 @@ impl Default for Proxy<'_> {
 /// Tables as the lines would declare them: every kind of key, with and without arrays.
 static TABLES: LazyLock<Vec<Spec>> = LazyLock::new(counters::tables);
 
+static PAGES: LazyLock<Pages> = LazyLock::new(Pages::default);
+
+static USERS: LazyLock<Arc<Userlist>> = LazyLock::new(|| {
+    let user = |name: &str, password: &str, groups: &[&str]| User {
+        name: name.as_bytes().into(),
+        password: Some(Password::Plain(password.as_bytes().into())),
+        groups: groups.iter().map(|group| group.as_bytes().into()).collect(),
+    };
+    let users = vec![user("ann", "a:b", &["staff", "admins"]), user("bob", "", &[])];
+    Arc::new(Userlist::new("people".into(), users))
+});
+
 struct Known;
 
 impl Proxies for Known {
@@ -60,6 +74,14 @@ impl Proxies for Known {
 
     fn tables(&self) -> Vec<&Spec> {
         TABLES.iter().collect()
+    }
+
+    fn pages(&self) -> Vec<(&str, &Pages)> {
+        vec![("pages", &PAGES)]
+    }
+
+    fn users(&self) -> Vec<&Arc<Userlist>> {
+        vec![&USERS]
     }
 }
 

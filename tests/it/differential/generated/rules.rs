@@ -431,7 +431,7 @@ impl<'r> Generator<'r> {
             11 => self.one(&["unset-var(txn.kept)", "unset-var(txn.one)"]).to_owned(),
             12 => format!("set-header X-Kept{number} \"%[var(txn.kept)]\""),
             13 => format!(
-                "replace-header X-A {} {}",
+                "replace-value X-A {} {}",
                 self.one(&["o", "^(.)(.*)$", "([0-9]+)"]),
                 self.one(&["<\\0>", "\\2\\1", "n"])
             ),
@@ -467,8 +467,8 @@ impl<'r> Generator<'r> {
             1 => format!("add-header X-Many \"{}\"", self.one(&["%[status]", "n", "%[var(txn.one)]"])),
             2 => format!("del-header {}", self.one(&["X-Kind", "X-Many", "x-r -m beg"])),
             3 => format!("replace-header X-Many {} {}", self.one(&["o", "^(.)(.*)$"]), self.one(&["<\\0>", "\\2\\1"])),
-            4 => format!("replace-header X-Many {} {}", self.one(&["o", "^(.)(.*)$"]), self.one(&["<\\0>", "\\2\\1"])),
-            5 if false => format!("set-status {}", self.one(&["201", "404 reason \"Not here\"", "503"])),
+            4 => format!("replace-value X-Many {} {}", self.one(&["o", "^(.)(.*)$"]), self.one(&["<\\0>", "\\2\\1"])),
+            5 => format!("set-status {}", self.one(&["201", "404 reason \"Not here\"", "503"])),
             6 => "set-var(txn.kept) res.hdr(x-kind)".to_owned(),
             _ => format!("set-header X-Rs{number} \"%[var(txn.one),concat(-,txn.kept)]\""),
         }
