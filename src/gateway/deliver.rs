@@ -3,6 +3,8 @@
 mod own;
 mod relay;
 
+pub use own::hint;
+
 use std::{io, sync::Arc};
 
 use bumpalo::Bump;
@@ -147,7 +149,7 @@ pub async fn serve<R: Reply, U: Upload>(
 
 impl<R: Reply, U: Upload> Delivery<'_, R, U> {
     async fn run(&mut self) -> io::Result<Flow> {
-        self.hint().await?;
+        hint(&mut self.plan, self.reply).await?;
         match self.plan.route.clone() {
             Route::Answer(answer, outcome) => {
                 self.own(answer.head.clone(), answer.body.clone(), outcome, None, None).await

@@ -6,6 +6,7 @@
 use std::{io, sync::Arc};
 
 use async_trait::async_trait;
+use bumpalo::Bump;
 use bytes::Bytes;
 use pingora::{
     Error, ErrorSource, ErrorType, Result,
@@ -28,7 +29,7 @@ use super::{
     pages,
     plan::Route,
     reply::Reply,
-    respond::{self, Instead},
+    respond::{self, Instead, Rules},
     upload::NoUpload,
     worker::Worker,
 };
@@ -133,11 +134,14 @@ impl ProxyHttp for Gate {
         let handover = session.req_header().extensions.get::<Handover>().cloned();
         ctx.job = handover.as_ref().and_then(Handover::take);
         let job = ctx.job()?;
+        let mut reply = SessionReply { session };
         if matches!(job.plan.route, Route::Pass(_)) {
-            return Ok(false);
+            return deliver::hint(&mut job.plan, &mut reply)
+                .await
+                .map(|()| false)
+                .map_err(|_| Error::new_down(ErrorType::WriteError));
         }
         // `tune.front off`: nothing was answered before the engine.
-        let mut reply = SessionReply { session };
         let (plan, request) = (job.plan.clone(), job.request.clone());
         match deliver::serve(&self.worker, &job.snapshot, &job.client, plan, request, &mut reply, &mut NoUpload).await {
             Served::Done(ending) => ctx.ending = Some(ending),
@@ -268,8 +272,11 @@ impl ProxyHttp for Gate {
                 None => Some(ours),
             };
             if let Some(mut page) = page {
-                if let Some(job) = &ctx.job {
-                    respond::say_passed(&job.plan, Some(fault.reason), &mut page.head);
+                if let Some(Job { snapshot, plan, client, request, .. }) = &mut ctx.job {
+                    let rules = Rules::of_answer(snapshot, plan);
+                    // An answer of our own meets no rule that closes the connection.
+                    let _ = respond::apply(&rules, plan, client, request, &mut page.head, &Bump::new());
+                    respond::say_passed(plan, Some(fault.reason), &mut page.head);
                 }
                 answer(session, &page.head, page.body).await;
             }

@@ -10,6 +10,7 @@ use crate::{
     gateway::{
         log::{CLOSED, Ending, RESPONSE_RULE},
         pages,
+        plan::Plan,
         reply::Reply,
         respond::{self, Instead, Rules},
         upload::Upload,
@@ -21,17 +22,20 @@ use crate::{
     rule::Answer,
 };
 
-impl<R: Reply, U: Upload> Delivery<'_, R, U> {
-    /// Tells the client beforehand what its answer will refer to (RFC 8297).
-    pub(super) async fn hint(&mut self) -> io::Result<()> {
-        if self.plan.notes.hints.is_empty() {
-            return Ok(());
-        }
-        let mut head = Response::new(103);
-        head.fields = std::mem::take(&mut self.plan.notes.hints);
-        self.reply.interim(&head).await
+/// Tells the client beforehand what its answer will refer to (RFC 8297), if rules say so.
+///
+/// # Errors
+/// The client is gone.
+pub async fn hint<R: Reply>(plan: &mut Plan, reply: &mut R) -> io::Result<()> {
+    if plan.notes.hints.is_empty() {
+        return Ok(());
     }
+    let mut head = Response::new(103);
+    head.fields = std::mem::take(&mut plan.notes.hints);
+    reply.interim(&head).await
+}
 
+impl<R: Reply, U: Upload> Delivery<'_, R, U> {
     /// Lets the client wait for its answer (`tarpit`). `answer`: `None` says nothing then.
     pub(super) async fn hold(&mut self, answer: Option<&Answer>, time: Duration) -> io::Result<Flow> {
         const REASON: Option<&str> = Some("tarpit");

@@ -111,7 +111,9 @@ impl<S: Socket> Downstream<S> {
     /// Adds a head to what is to be sent. A 100 is not passed on: the body's first reader sends it.
     fn head(&mut self, header: Box<ResponseHeader>, end: bool) -> Result<()> {
         let status = header.status.as_u16();
-        let response = response_of(&header, end);
+        let mut response = response_of(&header, end);
+        // The header is made from a response of ours, which may have a phrase of its own.
+        response.set_phrase(header.get_reason_phrase().unwrap_or_default().as_bytes());
         let upgrade = self.upgrade;
         let Self { carrier: Some(carrier), wire, .. } = self else { return Ok(()) };
         match status {
@@ -249,7 +251,7 @@ fn left(error: io::Error) -> Box<Error> {
     Error::because(kind, "from the client", error).into_down()
 }
 
-/// A response of the engine as one of ours. `end`: nothing follows the head.
+/// A response of the engine as one of ours, without its phrase. `end`: nothing follows the head.
 pub fn response_of(header: &ResponseHeader, end: bool) -> Response {
     let mut response = Response::new(header.status.as_u16());
     for (name, value) in header.case_header_iter() {

@@ -293,7 +293,12 @@ impl<S: Service> Stream<S> {
                 match Downstream::new(plan, &request, body, to, &self.client, limit, continues) {
                     Ok(session) => {
                         let session = ServerSession::new_custom(Box::new(session));
-                        self.service.proxy().process_new_http(session, &self.shutdown).await;
+                        // The engine looks for a client's departure only where it reads or writes.
+                        tokio::select! {
+                            biased;
+                            _ = self.service.proxy().process_new_http(session, &self.shutdown) => {}
+                            _ = outlet.closed() => {}
+                        }
                         self.strike(&outlet);
                     }
                     Err(plan) => {
