@@ -91,7 +91,8 @@ pub fn load(files: Vec<(String, Vec<u8>)>, outside: &dyn Outside, lenient: bool)
     for id in ids {
         sections.append(&mut parse::sections(&sources, id, &mut environment, &mut diagnostics));
     }
-    let (config, diagnostics) = section::read(&sections, &sources, &environment, lenient, diagnostics);
+    let (config, diagnostics, lists) = section::read(&sections, &sources, &environment, lenient, diagnostics);
+    lists.show(&mut sources);
     let diagnostics = in_order(diagnostics);
     let fine = diagnostics.iter().all(|found| found.severity < diag::Severity::Error);
     Loaded { config: fine.then_some(config), diagnostics, sources }

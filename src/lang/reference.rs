@@ -135,7 +135,7 @@ fn arguments(specs: &[ArgSpec]) -> String {
         ArgKind::Bool => "true or false".to_owned(),
         ArgKind::Ip => "address".to_owned(),
         ArgKind::Var => "variable".to_owned(),
-        ArgKind::File => "file".to_owned(),
+        ArgKind::Map => "file".to_owned(),
         ArgKind::Env => "environment variable".to_owned(),
         ArgKind::Hex => "hexadecimal digits".to_owned(),
         ArgKind::Frontend => "frontend".to_owned(),

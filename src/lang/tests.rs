@@ -19,6 +19,10 @@ fn desk() -> Desk {
         .with_var("ORIGIN", "192.0.2.7:8080")
         .with_file("token", "s3cret\n")
         .with_file("blank-token", "\n")
+        .with_file("networks.lst", "# ours\n10.0.0.0/8\n  300.1.1.1\norigin.test\n192.0.2.0/33\n")
+        .with_file("regexes.lst", "^/ok\n/a(b\n/x(?=y)\n")
+        .with_file("numbers.lst", "5\n7:\nnine\n")
+        .with_file("values.map", "/a 1\n/b\n/c three\n")
         .with_host("origin.test", [192, 0, 2, 1])
 }
 

@@ -5,6 +5,7 @@ use std::{net::IpAddr, sync::Arc};
 use super::{
     acl::Acl,
     converter::{date::Clock, digest::Algorithm, map::Map, query::Path, regsub::Substitution},
+    list::{self, List},
     phase::Stage,
     txn::Txn,
     users::Userlist,
@@ -55,8 +56,8 @@ pub enum ArgKind {
     Var,
     /// One of these words.
     Word(&'static [&'static str]),
-    /// A file, read at load.
-    File,
+    /// A file of keys and values, read at load.
+    Map,
     /// The name of an environment variable, read at load; absent when it is not set.
     Env,
     /// Bytes as hexadecimal digits.
@@ -104,8 +105,8 @@ pub enum Arg {
     Acl(bool, Arc<Acl>),
     /// The users of a section.
     Users(Arc<Userlist>),
-    /// What is in a file.
-    File(Arc<[u8]>),
+    /// A file of keys and values.
+    List(Arc<List>),
     /// A secret or the path of a key file.
     Key(KeyText),
     /// The digest of `digest`, `hmac` and `sha2`.
@@ -138,12 +139,19 @@ pub struct ArgFault {
     pub message: String,
     /// What to write instead; may be empty.
     pub help: String,
+    /// The entries that are at fault, when the argument is a list.
+    pub entries: Vec<list::Fault>,
 }
 
 impl ArgFault {
     /// `help` may be empty.
     pub fn new(arg: usize, message: impl Into<String>, help: impl Into<String>) -> Self {
-        Self { arg, message: message.into(), help: help.into() }
+        Self { arg, message: message.into(), help: help.into(), entries: Vec::new() }
+    }
+
+    /// Entries of a list are at fault.
+    pub fn of_entries(arg: usize, entries: Vec<list::Fault>) -> Self {
+        Self { entries, ..Self::new(arg, "the file cannot be used", "") }
     }
 }
 
@@ -237,6 +245,11 @@ impl Args {
             Arg::Acl(negated, acl) => Some((*negated, &**acl)),
             _ => None,
         })
+    }
+
+    /// Whether no map among the arguments is changed by rules.
+    pub fn is_settled(&self) -> bool {
+        self.0.iter().all(|arg| !matches!(arg, Arg::Map(map) if map.changes()))
     }
 
     /// The latest stage that any of the arguments needs.

@@ -75,6 +75,15 @@ impl Expr {
         std::iter::once(&self.args).chain(self.steps.iter().map(|step| &step.args)).flat_map(Args::vars)
     }
 
+    /// Whether no list that it looks into is changed by rules.
+    pub fn is_settled(&self) -> bool {
+        let args = std::iter::once(&self.args).chain(self.steps.iter().map(|step| &step.args));
+        args.flat_map(Args::acls)
+            .flat_map(|(_, acl)| acl.tests())
+            .all(|test| test.matcher.is_settled() && test.expr.is_settled())
+            && self.steps.iter().all(|step| step.args.is_settled())
+    }
+
     /// How it is written.
     pub fn text(&self) -> &[u8] {
         &self.text

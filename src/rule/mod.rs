@@ -17,6 +17,7 @@ pub mod fact;
 pub mod fetch;
 pub mod fingerprint;
 pub mod format;
+pub mod list;
 pub mod matcher;
 pub mod notes;
 pub mod pattern;

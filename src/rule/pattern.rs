@@ -21,6 +21,13 @@ pub struct BadPattern {
     pub help: &'static str,
 }
 
+impl BadPattern {
+    /// A pattern that is wrong as a whole.
+    pub(super) fn whole(index: usize, message: String) -> Self {
+        Self { index, at: 0, message, help: "" }
+    }
+}
+
 /// One pattern; `fold` ignores ASCII case.
 ///
 /// # Errors

@@ -33,6 +33,7 @@ mod head;
 mod http2;
 mod imports;
 mod listening;
+mod lists;
 mod mirror;
 mod passing;
 mod poisoning;

@@ -3,8 +3,8 @@
 use super::{
     Scope,
     call::{Call, calls},
-    codes, expr, joined,
-    pattern::{self, Pattern},
+    codes, expr, joined, lists,
+    pattern::{self, File, Pattern},
 };
 use crate::{
     lang::{
@@ -15,7 +15,7 @@ use crate::{
     rule::{
         acl::AclTest,
         fetch::{self, FetchRow},
-        matcher::{Matcher, Method, file},
+        matcher::{Matcher, Method},
         sample::Type,
     },
 };
@@ -140,7 +140,7 @@ fn matcher(
     if !method.takes_patterns() {
         return Some(if method == Method::Found { Matcher::found() } else { Matcher::bool() });
     }
-    if patterns.is_empty() && !flags.ended && !flags.from_file {
+    if patterns.is_empty() && !flags.ended && flags.files.is_empty() {
         let message = format!("`{}` has no pattern and never matches", criterion.lossy());
         scope.warn(
             codes::NO_PATTERN,
@@ -149,7 +149,7 @@ fn matcher(
             "add patterns, or `-m found` to ask whether there is a value",
         );
     }
-    pattern::compile(scope, method, &patterns, flags.no_names)
+    pattern::compile(scope, method, &patterns, &flags.files, !flags.no_names)
 }
 
 /// What stands between criterion and patterns.
@@ -165,8 +165,8 @@ struct Flags<'w> {
     no_names: bool,
     /// `--`.
     ended: bool,
-    /// Whether there was an `-f`.
-    from_file: bool,
+    /// `-f`.
+    files: Vec<File<'w>>,
 }
 
 impl<'w> Flags<'w> {
@@ -188,7 +188,10 @@ impl<'w> Flags<'w> {
                 b"-n" => self.no_names = true,
                 b"-M" => self.map = true,
                 b"-u" => {
-                    value(scope, word, &mut words)?;
+                    let id = value(scope, word, &mut words)?;
+                    if id.text.is_empty() || !id.text.iter().all(u8::is_ascii_digit) {
+                        scope.error(codes::BAD_FLAG, id.span, "`-u` is followed by a number");
+                    }
                 }
                 b"-m" => {
                     let name = value(scope, word, &mut words)?;
@@ -196,12 +199,8 @@ impl<'w> Flags<'w> {
                 }
                 b"-f" => {
                     let name = value(scope, word, &mut words)?;
-                    self.from_file = true;
-                    let bytes = scope.read_file(name, 0)?;
-                    patterns.extend(file::lines(&bytes).map(|(line, text)| {
-                        let text = if self.map { file::entry(text).0 } else { text };
-                        Pattern { text: text.to_vec(), fold: self.fold, word: name, line: Some(line) }
-                    }));
+                    let list = lists::open(scope, &name.lossy(), name.span, self.map)?;
+                    self.files.push(File { list, fold: self.fold, name });
                 }
                 _ => {
                     let message = format!("unknown flag `{}`", word.lossy());
@@ -213,12 +212,12 @@ impl<'w> Flags<'w> {
                 }
             }
         }
-        patterns.extend(words.map(|word| Pattern { text: word.text.clone(), fold: self.fold, word, line: None }));
+        patterns.extend(words.map(|word| Pattern { text: word.text.clone(), fold: self.fold, word }));
         Some(patterns)
     }
 
     fn method(&mut self, scope: &mut Scope<'_>, flag: &Word, name: &'w Word) -> Option<()> {
-        if self.method.is_some() || self.from_file {
+        if self.method.is_some() || !self.files.is_empty() {
             scope.error(codes::BAD_FLAG, flag.span, "`-m` stands once, and before every `-f`");
             return None;
         }
@@ -226,10 +225,6 @@ impl<'w> Flags<'w> {
         let known = Method::WORDS.iter().find(|(word, _)| *word == text);
         match known {
             Some((_, method)) => self.method = Some((name, *method)),
-            None if text == "bin" => {
-                scope.refuse(codes::UNBUILT_SAMPLE, name.span, "the match method `bin` is not built yet");
-                return None;
-            }
             None => {
                 let nearest = suggest::nearest(&text, Method::WORDS.iter().map(|(word, _)| *word));
                 let finding = Diagnostic::error(codes::BAD_METHOD, name.span, format!("unknown match method `{text}`"));

@@ -55,6 +55,14 @@ codes! {
     SUFFIX_DROPPED = "W0321";
     /// `-m` takes the place of a suffix form's match.
     SUFFIX_OVERRIDDEN = "W0322";
+    /// A file is read as patterns in one place and as keys with values in another.
+    LIST_SHAPE = "E0323";
+    /// An entry of a map cannot be what the map asks for.
+    BAD_ENTRY = "E0324";
+    /// A key of a map has no value.
+    NO_VALUE = "W0325";
+    /// A file that rules change and nothing looks up.
+    UNREAD_LIST = "W0326";
     /// An operator stands before a range.
     IDLE_OPERATOR = "W0329";
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{
     Scope, acls,
     call::{Call, RawArg, calls},
-    codes, known, vars,
+    codes, known, lists, vars,
 };
 use crate::{
     lang::{ast::Word, diag::Diagnostic, source::Span, suggest},
@@ -16,7 +16,7 @@ use crate::{
         converter::{self, ConverterRow},
         expr::Step,
         fetch::{self, FetchRow},
-        matcher::{Method, number::integer},
+        matcher::{Method, hexadecimal, number::integer},
         sample::leading_int,
         table::KeyKind,
     },
@@ -148,9 +148,22 @@ pub(super) fn build(scope: &mut Scope<'_>, word: &Word, calls: &[Call], row: &'s
 }
 
 fn prepared(scope: &mut Scope<'_>, word: &Word, row: &ConverterRow, args: Vec<Arg>, call: &Call) -> Option<Vec<Arg>> {
+    let list = match args.first() {
+        Some(Arg::List(list)) => Some(Arc::clone(list)),
+        _ => None,
+    };
     match (row.prepare)(args) {
-        Ok(args) => Some(args),
+        Ok(args) => {
+            if let Some(list) = list {
+                lists::warn_of_missing_values(scope, &list, word.span);
+            }
+            Some(args)
+        }
         Err(fault) => {
+            if let Some(list) = list.filter(|_| !fault.entries.is_empty()) {
+                lists::report(scope, &list, codes::BAD_ENTRY, fault.entries, word.part(call.whole.clone()));
+                return None;
+            }
             let at = call.args.get(fault.arg).map_or(call.whole.clone(), |arg| arg.at.clone());
             let message = format!("`{}`: {}", row.name(), fault.message);
             scope.report(Diagnostic::error(codes::BAD_ARGUMENT, word.part(at), message).help(fault.help));
@@ -297,12 +310,6 @@ pub(super) fn known_table(scope: &mut Scope<'_>, name: &str, span: Span) -> Opti
     found
 }
 
-/// The bytes that pairs of hexadecimal digits are.
-fn bytes(digits: &[u8]) -> Option<Vec<u8>> {
-    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
-    digits.chunks(2).map(|pair| Some(digit(*pair.first()?)? << 4 | digit(*pair.get(1)?)?)).collect()
-}
-
 /// `str()` is an empty text.
 fn empty_parentheses(call: &Call, index: usize) -> bool {
     index == 0 && call.args.is_empty() && call.whole.end > call.name.end
@@ -347,7 +354,7 @@ fn argument(scope: &mut Scope<'_>, word: &Word, raw: &RawArg, kind: ArgKind) -> 
         ArgKind::Env => {
             Some(scope.outside.var(&text).map_or(Arg::Absent, |value| Arg::Text(value.into_bytes().into())))
         }
-        ArgKind::Hex => bytes(&raw.text)
+        ArgKind::Hex => hexadecimal(&raw.text)
             .map(|bytes| Arg::Text(bytes.into()))
             .or_else(|| wrong(scope, "pairs of hexadecimal digits")),
         ArgKind::Frontend | ArgKind::Backend => proxy(scope, &text, span, kind),
@@ -360,7 +367,7 @@ fn argument(scope: &mut Scope<'_>, word: &Word, raw: &RawArg, kind: ArgKind) -> 
             acls::named(scope, name, span).map(|acl| Arg::Acl(negated, acl))
         }
         ArgKind::Users => users(scope, &text, span),
-        ArgKind::File => scope.read_path(&text, span).map(|bytes| Arg::File(bytes.into())),
+        ArgKind::Map => lists::open(scope, &text, span, true).map(Arg::List),
     }
 }
 

@@ -49,7 +49,7 @@ const COUNTERS: &str = "glitch_cnt glitch_rate";
 const CONVERTERS: &str = "51d.single aes_cbc_dec aes_cbc_enc aes_gcm_dec aes_gcm_enc capture-req capture-res \
      da-csv-conv debug eth.data eth.dst eth.hdr eth.proto eth.src eth.vlan fe_exists fix_is_valid fix_tag_value \
      ip.data ip.df ip.dst ip.fp ip.hdr ip.proto ip.src ip.tos ip.ttl ip.ver jwt_decrypt_cert jwt_decrypt_jwk \
-     jwt_decrypt_secret jwt_verify_cert map_key map_regm mqtt_field_value mqtt_is_valid nbsrv protobuf srv_is_up \
+     jwt_decrypt_secret jwt_verify_cert mqtt_field_value mqtt_is_valid nbsrv protobuf srv_is_up \
      srv_queue table_glitch_cnt table_glitch_rate tcp.dst tcp.flags tcp.options.mss tcp.options.sack \
      tcp.options.tsopt tcp.options.tsval tcp.options.wscale tcp.options.wsopt tcp.options_list tcp.seq tcp.src \
      tcp.win ungrpc when x509_v_err_str";

@@ -15,6 +15,7 @@ mod cond;
 mod expr;
 mod format;
 mod known;
+mod lists;
 mod pattern;
 mod vars;
 
@@ -30,6 +31,7 @@ pub use self::{
     expr::expr,
     format::format,
     known::{actions as known_actions, converters as known_converters, fetches as known_fetches},
+    lists::Lists,
     vars::VarNames,
 };
 
@@ -57,6 +59,8 @@ pub struct Scope<'a> {
     pub proxies: &'a dyn Proxies,
     /// The variables of the configuration.
     pub vars: &'a mut VarNames,
+    /// The pattern files and maps of the configuration.
+    pub lists: &'a mut Lists,
     /// Whether known words without machinery are warnings.
     pub lenient: bool,
 }

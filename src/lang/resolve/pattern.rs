@@ -1,6 +1,8 @@
 //! Patterns of an ACL, compiled together.
 
-use super::{Scope, codes};
+use std::sync::Arc;
+
+use super::{Scope, codes, lists};
 use crate::{
     lang::{
         ast::Word,
@@ -9,58 +11,71 @@ use crate::{
     },
     rule::{
         Matcher,
+        list::{List, Look},
         matcher::{
             Method,
             address::Networks,
+            hexadecimal,
             number::{Operator, Range},
         },
     },
 };
 
-/// One pattern.
+/// One pattern that is written in the line.
 #[derive(Clone, Debug)]
 pub(super) struct Pattern<'w> {
     /// Its text.
     pub(super) text: Vec<u8>,
     /// Whether case is ignored.
     pub(super) fold: bool,
-    /// The word it is, or that names its file.
+    /// The word it is.
     pub(super) word: &'w Word,
-    /// Its line in that file.
-    pub(super) line: Option<usize>,
+}
+
+/// A file of patterns.
+#[derive(Clone, Debug)]
+pub(super) struct File<'w> {
+    /// What is in it.
+    pub(super) list: Arc<List>,
+    /// Whether case is ignored.
+    pub(super) fold: bool,
+    /// Where it is named.
+    pub(super) name: &'w Word,
 }
 
 impl Pattern<'_> {
     /// Where the bytes from `at` on stand.
     fn span(&self, at: usize) -> Span {
-        match self.line {
-            None if at > 0 && at < self.text.len() => self.word.part(at..self.text.len()),
-            _ => self.word.span,
-        }
+        if at > 0 && at < self.text.len() { self.word.part(at..self.text.len()) } else { self.word.span }
     }
 
     fn fault(&self, code: &'static str, at: usize, message: &str) -> Diagnostic {
-        let message = match self.line {
-            Some(line) => format!("{}, line {line}: {message}", self.word.lossy()),
-            None => message.to_owned(),
-        };
         Diagnostic::error(code, self.span(at), message)
     }
 }
 
-/// The matcher of these patterns. `no_names`: host names are no addresses (`-n`).
+/// The matcher of these patterns and files. `names`: host names are addresses (no `-n`).
 pub(super) fn compile(
     scope: &mut Scope<'_>,
     method: Method,
     patterns: &[Pattern<'_>],
-    no_names: bool,
+    files: &[File<'_>],
+    names: bool,
 ) -> Option<Matcher> {
-    match method {
+    let mut matcher = match method {
+        _ if patterns.is_empty() => Some(Matcher::never()),
         Method::Int => ranges(scope, patterns).map(Matcher::int),
         Method::Len => ranges(scope, patterns).map(Matcher::len),
-        Method::Ip => addresses(scope, patterns, no_names),
+        Method::Ip => addresses(scope, patterns, names),
+        Method::Bin => bytes(scope, patterns),
         _ => texts(scope, method, patterns),
+    };
+    for file in files {
+        let look = Look { method, fold: file.fold, groups: false };
+        let view = lists::view(scope, &file.list, look, names, file.name.span);
+        matcher = matcher.zip(view).map(|(matcher, view)| Matcher::either(matcher, Matcher::list(view)));
     }
+    matcher
 }
 
 /// Numbers; an operator changes the meaning of those behind it.
@@ -69,7 +84,7 @@ fn ranges(scope: &mut Scope<'_>, patterns: &[Pattern<'_>]) -> Option<Vec<Range>>
     let mut operator = Operator::default();
     let mut waiting = None;
     for pattern in patterns {
-        let word = Operator::WORDS.iter().find(|(word, _)| pattern.line.is_none() && word.as_bytes() == pattern.text);
+        let word = Operator::WORDS.iter().find(|(word, _)| word.as_bytes() == pattern.text);
         if let Some((_, next)) = word {
             operator = *next;
             waiting = Some(pattern);
@@ -107,7 +122,7 @@ fn idle_operator(pattern: &Pattern<'_>) -> Diagnostic {
     }
 }
 
-fn addresses(scope: &mut Scope<'_>, patterns: &[Pattern<'_>], no_names: bool) -> Option<Matcher> {
+fn addresses(scope: &mut Scope<'_>, patterns: &[Pattern<'_>], names: bool) -> Option<Matcher> {
     let mut texts = Vec::with_capacity(patterns.len());
     for pattern in patterns {
         let text = std::slice::from_ref(&pattern.text);
@@ -115,21 +130,32 @@ fn addresses(scope: &mut Scope<'_>, patterns: &[Pattern<'_>], no_names: bool) ->
             texts.push(pattern.text.clone());
             continue;
         };
-        let name = String::from_utf8_lossy(&pattern.text);
-        let may_be_name = !no_names && name.contains(|c: char| c.is_ascii_alphabetic()) && !name.contains([':', '/']);
-        let found = if may_be_name { scope.outside.resolve(&name, 0).unwrap_or_default() } else { Vec::new() };
+        let found = if names { lists::hosts(scope.outside, &pattern.text) } else { Vec::new() };
         if found.is_empty() {
             let fault = pattern.fault(codes::BAD_PATTERN, 0, &why);
-            scope.report(if may_be_name {
+            scope.report(if names && lists::may_be_host(&pattern.text) {
                 fault.help("it is not the name of a host that can be resolved now, either")
             } else {
                 fault
             });
             return None;
         }
-        texts.extend(found.iter().map(|address| address.ip().to_string().into_bytes()));
+        texts.extend(found.iter().map(|address| address.to_string().into_bytes()));
     }
     Networks::parse(&texts).ok().map(Matcher::ip)
+}
+
+fn bytes(scope: &mut Scope<'_>, patterns: &[Pattern<'_>]) -> Option<Matcher> {
+    let mut bytes = Vec::with_capacity(patterns.len());
+    for pattern in patterns {
+        let Some(found) = hexadecimal(&pattern.text) else {
+            let message = format!("`{}` is not made of pairs of hexadecimal digits", pattern.word.lossy());
+            scope.report(pattern.fault(codes::BAD_PATTERN, 0, &message).help("write `2f61` for the bytes `/a`"));
+            return None;
+        };
+        bytes.push(found);
+    }
+    Matcher::text(Method::Bin, &bytes, false).ok()
 }
 
 fn texts(scope: &mut Scope<'_>, method: Method, patterns: &[Pattern<'_>]) -> Option<Matcher> {

@@ -32,7 +32,7 @@ use super::{
     code,
     diag::{AROUND, Diagnostic, Severity},
     keyword::{self, Found, Row, Status, place},
-    resolve::{Proxy, Scope, VarNames},
+    resolve::{Lists, Proxy, Scope, VarNames},
     source::{Sources, Span},
     suggest,
 };
@@ -103,6 +103,7 @@ pub(super) struct Loader<'a> {
     pub(super) sources: &'a Sources,
     pub(super) diagnostics: Vec<Diagnostic>,
     pub(super) vars: VarNames,
+    pub(super) lists: Lists,
     pub(super) config: Config,
     names: Names,
     /// `crt-base`.
@@ -121,13 +122,14 @@ pub(super) fn read(
     outside: &dyn Outside,
     lenient: bool,
     diagnostics: Vec<Diagnostic>,
-) -> (Config, Vec<Diagnostic>) {
+) -> (Config, Vec<Diagnostic>, Lists) {
     let mut loader = Loader {
         outside,
         lenient,
         sources,
         diagnostics,
         vars: VarNames::default(),
+        lists: Lists::behind(sources),
         config: Config { files: sources.names().map(str::to_owned).collect(), ..Config::default() },
         names: Names::default(),
         crt_base: None,
@@ -171,7 +173,9 @@ pub(super) fn read(
     check::proxies(&mut loader, &drafts);
     proxy::finish(&mut loader, drafts);
     loader.config.tables = loader.names.tables.drain(..).map(|(table, _)| table).collect();
-    (loader.config, loader.diagnostics)
+    let unread: Vec<_> = loader.lists.unread().collect();
+    loader.diagnostics.extend(unread);
+    (loader.config, loader.diagnostics, loader.lists)
 }
 
 impl Loader<'_> {
@@ -208,6 +212,7 @@ impl Loader<'_> {
             proxy: Proxy { name: &draft.name, listens: draft.kind.listens(), serves: draft.kind.serves() },
             proxies: &self.names,
             vars: &mut self.vars,
+            lists: &mut self.lists,
             lenient: self.lenient,
         }
     }

@@ -3,6 +3,7 @@
 pub mod answer;
 pub mod count;
 pub mod header;
+pub mod list;
 pub mod normalize;
 pub mod redirect;
 pub mod target;
@@ -13,6 +14,7 @@ use self::{
     answer::{Given, Reply},
     count::{CounterEdit, Track, Tracking},
     header::{HeaderDelete, HeaderEdit, HeaderReplace},
+    list::ListEdit,
     normalize::Normalizer,
     redirect::Redirect,
     target::{TargetPart, TargetReplace},
@@ -21,6 +23,7 @@ use super::{
     acl::{Cond, Tri},
     expr::Expr,
     format::Format,
+    matcher::Matcher,
     notes::RulePlace,
     phase::{Source, Stage},
     trace::Before,
@@ -64,6 +67,8 @@ pub enum Action {
     SetVarFormat(VarId, Format),
     /// `unset-var(scope.name)`.
     UnsetVar(VarId),
+    /// `set-map`, `del-map`, `add-acl`, `del-acl`.
+    ChangeList(Box<ListEdit>),
     /// `deny`.
     Deny(Box<Reply>),
     /// `return`.
@@ -160,9 +165,11 @@ impl RuleSet {
     /// Whether every rule reads the response alone (no request, connection, variable or clock), so
     /// that its outcome can be kept beside a stored object.
     pub fn reads_only_response(&self) -> bool {
-        self.rules
-            .iter()
-            .all(|rule| rule.action.edits_only_fields() && rule.exprs().all(|expr| expr.source().of_response_alone()))
+        self.rules.iter().all(|rule| {
+            rule.action.edits_only_fields()
+                && rule.is_settled()
+                && rule.exprs().all(|expr| expr.source().of_response_alone())
+        })
     }
 
     /// Whether a rule may end it with an answer, or with none.
@@ -227,6 +234,12 @@ impl Rule {
         flow
     }
 
+    /// Whether no list that it looks into is changed by rules.
+    fn is_settled(&self) -> bool {
+        let tests = self.cond.iter().flat_map(Cond::terms).flat_map(|term| term.acl.tests());
+        tests.map(|test| &test.matcher).all(Matcher::is_settled) && self.exprs().all(Expr::is_settled)
+    }
+
     /// Every expression that its condition and its action read.
     pub fn exprs(&self) -> impl Iterator<Item = &Expr> {
         self.cond.iter().flat_map(Cond::exprs).chain(self.action.exprs())
@@ -287,6 +300,7 @@ impl Action {
             | Self::Close { .. }
             | Self::Track(_)
             | Self::Counter(_) => vec![],
+            Self::ChangeList(edit) => edit.formats(),
         }
     }
 
@@ -350,6 +364,7 @@ impl Action {
                 let given = Given::Page { status: 401, challenge: Some(challenge.clone()) };
                 return Flow::End(Verdict::Deny(given));
             }
+            Self::ChangeList(edit) => edit.apply(txn),
             Self::Redirect(redirect) => {
                 if let Some(answer) = redirect.answer(txn) {
                     return Flow::End(Verdict::Answer(Given::Answer(Box::new(answer))));

@@ -71,13 +71,13 @@ impl Family {
 }
 
 /// The first `length` of `width` bits, the others zero.
-fn masked(address: u128, length: u32, width: u32) -> u128 {
+pub(in crate::rule) fn masked(address: u128, length: u32, width: u32) -> u128 {
     let free = width.saturating_sub(length);
     if free >= 128 { 0 } else { address >> free << free }
 }
 
 /// The IPv4 address inside an IPv6 address: mapped, compatible (RFC 4291 §2.5.5) or 6to4 (RFC 3056 §2).
-fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
+pub(in crate::rule) fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let [first, second, third, ..] = address.segments();
     if first == 0x2002 {
         let [high, low] = second.to_be_bytes();
@@ -88,7 +88,7 @@ fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
 }
 
 /// `address[/length|/mask]`.
-fn network(pattern: &[u8]) -> Result<(IpAddr, u32), String> {
+pub(in crate::rule) fn network(pattern: &[u8]) -> Result<(IpAddr, u32), String> {
     let text = std::str::from_utf8(pattern).map_err(|_| "not an address".to_owned())?;
     let (address, mask) = match text.split_once('/') {
         Some((address, mask)) => (address, Some(mask)),

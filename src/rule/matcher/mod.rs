@@ -3,10 +3,11 @@
 //! Patterns are compiled together, so that the cost of a request does not grow with their number.
 
 pub mod address;
-pub mod file;
 pub mod number;
-mod substring;
-mod text;
+pub(in crate::rule) mod substring;
+pub(in crate::rule) mod text;
+
+use std::sync::Arc;
 
 use bumpalo::Bump;
 use regex::bytes::{Regex, RegexSet};
@@ -20,6 +21,7 @@ use self::{
     text::{Exact, Prefixes, Suffixes},
 };
 use super::{
+    list::View,
     pattern::{self, BadPattern},
     sample::{Sample, Type},
 };
@@ -49,6 +51,8 @@ pub enum Method {
     Dir,
     /// A piece between `/`, `?`, `.`, `:` or the ends.
     Dom,
+    /// The same bytes, written as hexadecimal digits.
+    Bin,
     /// A regular expression, anywhere.
     Reg,
     /// The name of an HTTP method (RFC 9110 §9.1: case counts).
@@ -57,7 +61,7 @@ pub enum Method {
 
 impl Method {
     /// The words of `-m`.
-    pub const WORDS: [(&'static str, Self); 12] = [
+    pub const WORDS: [(&'static str, Self); 13] = [
         ("found", Self::Found),
         ("bool", Self::Bool),
         ("int", Self::Int),
@@ -69,6 +73,7 @@ impl Method {
         ("sub", Self::Sub),
         ("dir", Self::Dir),
         ("dom", Self::Dom),
+        ("bin", Self::Bin),
         ("reg", Self::Reg),
     ];
 
@@ -101,6 +106,7 @@ impl Method {
             Self::Bool => Type::Bool,
             Self::Int => Type::Int,
             Self::Ip => Type::Ip,
+            Self::Bin => Type::Bin,
             _ => Type::Str,
         }
     }
@@ -121,6 +127,12 @@ impl Method {
     }
 }
 
+/// The bytes that pairs of hexadecimal digits are; `None` when they are none.
+pub fn hexadecimal(digits: &[u8]) -> Option<Vec<u8>> {
+    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+    digits.chunks(2).map(|pair| Some(digit(*pair.first()?)? << 4 | digit(*pair.get(1)?)?)).collect()
+}
+
 /// A compiled test.
 #[derive(Clone, Debug)]
 pub struct Matcher(Test);
@@ -135,12 +147,15 @@ enum Test {
     Len(Ranges),
     Ip(Networks),
     Exact(Exact),
+    Binary(Exact),
     Prefix(Prefixes),
     Suffix(Suffixes),
     Within(Substrings),
     Regex(Regex),
     Regexes(RegexSet),
-    /// Patterns with and without `-i`.
+    /// The patterns of a file.
+    List(Arc<View>),
+    /// Patterns with and without `-i`, or of several files.
     Either(Box<[Matcher; 2]>),
 }
 
@@ -148,6 +163,11 @@ impl Matcher {
     /// The sample exists.
     pub const fn found() -> Self {
         Self(Test::Found)
+    }
+
+    /// Nothing passes.
+    pub const fn never() -> Self {
+        Self(Test::Never)
     }
 
     /// The sample is true.
@@ -170,8 +190,8 @@ impl Matcher {
         Self(Test::Ip(networks))
     }
 
-    /// One of the patterns matches the text; `fold` ignores ASCII case. For the methods `str beg end sub dir dom reg`
-    /// and method names.
+    /// One of the patterns matches the text; `fold` ignores ASCII case. For the methods `str beg end sub dir dom reg`,
+    /// method names, and `bin`, whose patterns are the bytes themselves.
     ///
     /// # Errors
     /// A malformed regular expression.
@@ -180,6 +200,7 @@ impl Matcher {
             return Ok(Self(Test::Never));
         }
         Ok(Self(match method {
+            Method::Bin => Test::Binary(Exact::new(patterns, false)),
             Method::Beg => Test::Prefix(Prefixes::new(patterns, fold)),
             Method::End => Test::Suffix(Suffixes::new(patterns, fold)),
             Method::Sub => substring(patterns, fold, Within::Anywhere)?,
@@ -191,6 +212,20 @@ impl Matcher {
             },
             _ => Test::Exact(Exact::new(patterns, fold)),
         }))
+    }
+
+    /// One of the entries of a list matches.
+    pub const fn list(view: Arc<View>) -> Self {
+        Self(Test::List(view))
+    }
+
+    /// Whether rules change nothing of what it matches.
+    pub fn is_settled(&self) -> bool {
+        match &self.0 {
+            Test::List(view) => !view.changes(),
+            Test::Either(both) => both.iter().all(Self::is_settled),
+            _ => true,
+        }
     }
 
     /// Either of two tests.
@@ -215,11 +250,13 @@ impl Matcher {
             }
             Test::Ip(networks) => sample.ip().is_some_and(|address| networks.find(address).is_some()),
             Test::Exact(patterns) => text().is_some_and(|text| patterns.contain(text, arena)),
+            Test::Binary(patterns) => sample.bytes(arena).is_some_and(|bytes| patterns.contain(bytes, arena)),
             Test::Prefix(patterns) => text().is_some_and(|text| patterns.begin(text, arena)),
             Test::Suffix(patterns) => text().is_some_and(|text| patterns.end(text, arena)),
             Test::Within(patterns) => text().is_some_and(|text| patterns.found_in(text)),
             Test::Regex(pattern) => text().is_some_and(|text| pattern.is_match(text)),
             Test::Regexes(patterns) => text().is_some_and(|text| patterns.is_match(text)),
+            Test::List(view) => view.matches(sample, arena),
             Test::Either(both) => both.iter().any(|one| one.matches(sample, arena)),
         }
     }

@@ -7,7 +7,7 @@ use crate::rule::pattern::BadPattern;
 
 /// Where a piece may stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Within {
+pub(in crate::rule) enum Within {
     /// `sub`.
     Anywhere,
     /// `dir`: between `/`, `?` or the ends.
@@ -26,14 +26,14 @@ impl Within {
     }
 
     /// The pattern without delimiters at its ends.
-    fn stripped(self, pattern: &[u8]) -> &[u8] {
+    pub(in crate::rule) fn stripped(self, pattern: &[u8]) -> &[u8] {
         let Some(start) = pattern.iter().position(|&byte| !self.delimits(byte)) else { return b"" };
         let end = pattern.iter().rposition(|&byte| !self.delimits(byte)).map_or(0, |last| last + 1);
         pattern.get(start..end).unwrap_or_default()
     }
 
     /// Whether what stands at `start..end` of `text` is bounded.
-    fn allows(self, text: &[u8], start: usize, end: usize) -> bool {
+    pub(in crate::rule) fn allows(self, text: &[u8], start: usize, end: usize) -> bool {
         let bounds = |byte: Option<&u8>| byte.is_none_or(|&byte| self.delimits(byte));
         self == Self::Anywhere
             || (bounds(start.checked_sub(1).and_then(|before| text.get(before))) && bounds(text.get(end)))

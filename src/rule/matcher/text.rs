@@ -5,7 +5,7 @@ use std::{cmp::Ordering, collections::HashSet};
 use bumpalo::Bump;
 
 /// The text in lower case when `fold`; borrowed when it is already.
-pub(super) fn folded<'s>(text: &'s [u8], fold: bool, arena: &'s Bump) -> &'s [u8] {
+pub(in crate::rule) fn folded<'s>(text: &'s [u8], fold: bool, arena: &'s Bump) -> &'s [u8] {
     if !fold || !text.iter().any(u8::is_ascii_uppercase) {
         return text;
     }

@@ -7,6 +7,7 @@ mod exchange;
 mod fetches;
 mod files;
 mod generated;
+mod lists;
 
 use std::{
     fs::{self, File},

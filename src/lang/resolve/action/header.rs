@@ -91,8 +91,8 @@ fn matching(scope: &mut Scope<'_>, name: &Word, method: &Word) -> Option<crate::
         return None;
     };
     // Names have no case (RFC 9110 §5.1).
-    let pattern = Pattern { text: name.text.clone(), fold: true, word: name, line: None };
-    pattern::compile(scope, found, &[pattern], true)
+    let pattern = Pattern { text: name.text.clone(), fold: true, word: name };
+    pattern::compile(scope, found, &[pattern], &[], true)
 }
 
 pub(super) fn replace(scope: &mut Scope<'_>, input: &Input<'_>) -> Option<Action> {

@@ -3,6 +3,7 @@
 mod answer;
 mod count;
 mod header;
+mod list;
 mod redirect;
 mod target;
 mod variable;
@@ -91,6 +92,10 @@ const ROWS: &[Row] = &[
     Row { name: "return", phases: ANSWERED, usage: answer::USAGE, read: answer::answer },
     Row { name: "tarpit", phases: REQUEST, usage: answer::USAGE, read: answer::tarpit },
     Row { name: "auth", phases: REQUEST, usage: "[realm REALM]", read: answer::auth },
+    Row { name: "set-map", phases: LIVE, usage: "(FILE) KEY VALUE", read: list::set },
+    Row { name: "del-map", phases: LIVE, usage: "(FILE) KEY", read: list::remove },
+    Row { name: "add-acl", phases: ANSWERED, usage: "(FILE) KEY", read: list::add },
+    Row { name: "del-acl", phases: ANSWERED, usage: "(FILE) KEY", read: list::remove },
     Row {
         name: "redirect",
         phases: ANSWERED,
@@ -192,7 +197,8 @@ fn read(scope: &mut Scope<'_>, phase: Phase, action: &Word, words: &[Word]) -> O
         }
         return None;
     }
-    if let Some(arg) = call.args.first().filter(|_| !name.contains("-var") && !name.starts_with("sc-")) {
+    let takes_arguments = ["-var", "-var-fmt", "-map", "-acl"].iter().any(|end| name.ends_with(end));
+    if let Some(arg) = call.args.first().filter(|_| !takes_arguments && !name.starts_with("sc-")) {
         scope.error(codes::ACTION_SHAPE, action.part(arg.at.clone()), format!("`{name}` takes nothing in parentheses"));
         return None;
     }
@@ -281,6 +287,7 @@ impl<'w> Input<'w> {
     fn misshapen(&self, scope: &mut Scope<'_>, span: Span, what: &str) {
         let name = self.row.name;
         let finding = Diagnostic::error(codes::ACTION_SHAPE, span, format!("`{name}`: {what}"));
-        scope.report(finding.help(format!("write `{}`", format!("{name} {}", self.row.usage).trim_end())));
+        let gap = if self.row.usage.starts_with('(') { "" } else { " " };
+        scope.report(finding.help(format!("write `{}`", format!("{name}{gap}{}", self.row.usage).trim_end())));
     }
 }

@@ -282,3 +282,50 @@ fn variables_of_the_connection_outlive_the_request() {
     exchange.run(&rules);
     assert_eq!(Exchange::lines(&exchange.request.fields), ["X: /old/page"]);
 }
+
+#[test]
+fn lists_are_changed_for_whoever_looks_next() {
+    let desk = Desk::new().with_file("a.lst", "/old\n").with_file("a.map", "/old 1\n/old 2\n/other 3\n");
+    let mut bench = Bench { desk, ..Bench::default() };
+    bench.acl("acl listed path -f a.lst");
+    bench.acl("acl mapped path -M -f a.map");
+    let rules = bench.rules(
+        Phase::Request,
+        &[
+            "set-header Listed 1 if listed",
+            "set-header Mapped '%[path,map_str_int(a.map,0)]'",
+            "add-acl(a.lst) %[path] if { query add }",
+            "del-acl(file@a.lst) %[path] if { query del }",
+            "set-map(a.map) %[path] %[path,length] if { query add }",
+            "del-map(a.map) %[path] if { query del }",
+            "set-header Now '%[path,map_str_int(a.map,0)]' if listed mapped",
+        ],
+    );
+    let fields = |target: &str| {
+        let mut exchange = Exchange::new("GET", target, &[]);
+        exchange.run(&rules);
+        Exchange::lines(&exchange.request.fields).join(", ")
+    };
+    assert_eq!(fields("/old"), "Listed: 1, Mapped: 1, Now: 1");
+    assert_eq!(fields("/old?del"), "Listed: 1, Mapped: 1");
+    assert_eq!(fields("/old"), "Mapped: 0");
+    assert_eq!(fields("/old?add"), "Mapped: 0, Now: 4");
+    assert_eq!(fields("/new?add"), "Mapped: 0, Now: 4");
+    assert_eq!(fields("/new"), "Listed: 1, Mapped: 4, Now: 4");
+    assert_eq!(fields("/other"), "Mapped: 3");
+    assert!(!rules.reads_only_response());
+}
+
+#[test]
+fn what_looks_into_a_changing_list_is_not_kept_beside_a_stored_response() {
+    let bench = || Bench { desk: Desk::new().with_file("a.map", "200 fine\n"), ..Bench::default() };
+    let lines = ["set-header A %[status,map_int(a.map)]", "set-header B 1 if { status -M -f a.map }"];
+    for line in lines {
+        let mut still = bench();
+        assert!(still.rules(Phase::Response, &[line]).reads_only_response(), "{line}");
+        let mut changing = bench();
+        let rules = changing.rules(Phase::Response, &[line]);
+        changing.rules(Phase::Request, &["del-map(a.map) 200"]);
+        assert!(!rules.reads_only_response(), "{line}");
+    }
+}

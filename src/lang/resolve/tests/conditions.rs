@@ -106,6 +106,13 @@ fn criteria_flags_and_patterns_decide() {
         ("path -M -f paths.map", true),
         ("path -f opt@missing.lst --", false),
         ("path -- -x", false),
+        ("path -m bin 2F696d672f4C6f676f2e706e67", true),
+        ("path -m bin 2f696d67", false),
+        ("path -m bin -f bytes.lst", true),
+        ("src -m bin c0000207", true),
+        ("path -f lower.lst -i -f lower.lst", true),
+        ("path -f lower.lst -f paths.lst", true),
+        ("path -f file@paths.lst -f opt@missing.lst", true),
         ("src -f nets.lst", true),
         ("src friend.example", true),
         ("path", false),
@@ -114,6 +121,7 @@ fn criteria_flags_and_patterns_decide() {
         .with_file("paths.lst", "# paths\n/a\n/img/Logo.png\n")
         .with_file("lower.lst", "/img/logo.png\n")
         .with_file("paths.map", "/img/Logo.png value\n")
+        .with_file("bytes.lst", "2f\n2f696d672f4c6f676f2e706e67\n")
         .with_file("nets.lst", "10.0.0.0/8\n192.0.2.0/24\n")
         .with_host("friend.example", [192, 0, 2, 7]);
     let mut bench = Bench { desk, ..Bench::default() };

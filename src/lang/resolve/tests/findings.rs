@@ -4,7 +4,8 @@ use super::{Bench, line};
 use crate::{
     lang::{
         diag::{Diagnostic, Severity},
-        resolve::{Dialect, cache_rule, codes, cond, expr, redirect_line},
+        resolve::{Dialect, Lists, cache_rule, codes, cond, expr, redirect_line},
+        source::{FileId, Sources, Span},
         testing::Desk,
     },
     rule::{Phase, RulePlace},
@@ -31,11 +32,29 @@ fn read(bench: &mut Bench, text: &str) {
 
 /// What is found in a line.
 fn found(text: &str) -> Vec<Diagnostic> {
-    let desk = Desk::new().with_file("bad.lst", "10.0.0.0/8\nhost!\n").with_file("bad.map", "a 1\nb x\n");
-    let mut bench = Bench { desk, ..Bench::default() };
+    let desk = Desk::new()
+        .with_file("bad.lst", BAD_LIST)
+        .with_file("bad.map", BAD_MAP)
+        .with_file("good.map", "a 1\n")
+        .with_file("odd.lst", "2f6\n");
+    let mut sources = Sources::default();
+    sources.add("site.cfg".into(), text.into());
+    let mut bench = Bench { desk, lists: Lists::behind(&sources), ..Bench::default() };
     read(&mut bench, text);
+    bench.found.extend(bench.lists.unread().collect::<Vec<_>>());
     bench.found
 }
+
+/// The piece of text a finding points at: of the line, or of the one file that it names.
+fn piece(text: &str, span: Span) -> Option<String> {
+    let file = [("bad.map", BAD_MAP), ("bad.lst", BAD_LIST), ("good.map", "a 1\n"), ("odd.lst", "2f6\n")];
+    let file = file.iter().find(|(name, _)| text.contains(name)).map_or("", |(_, text)| text);
+    let text = if span.file == FileId(0) { text } else { file };
+    text.get(span.start as usize..span.end as usize).map(str::to_owned)
+}
+
+const BAD_LIST: &str = "10.0.0.0/8\nhost!\n";
+const BAD_MAP: &str = "a 1\nb x\nc\n";
 
 /// A line, its code, the piece it points at, a piece of its help.
 const CASES: &[(&str, &str, &str, &str)] = &[
@@ -72,8 +91,11 @@ const CASES: &[(&str, &str, &str, &str)] = &[
     ("expr path,word(0,/)", codes::BAD_ARGUMENT, "0", "from 1"),
     ("expr path(x)", codes::EXTRA_ARGUMENT, "x", ""),
     ("expr 'hdr(a b)'", codes::BAD_ARGUMENT, "a b", ""),
-    ("expr src,lower,map_ip(bad.lst)", codes::BAD_ARGUMENT, "bad.lst", ""),
-    ("expr path,map_str_int(bad.map)", codes::BAD_ARGUMENT, "bad.map", ""),
+    ("expr src,lower,map_ip(bad.lst)", codes::BAD_ENTRY, "host!", "not an address"),
+    ("expr path,map_str_int(bad.map)", codes::BAD_ENTRY, "x", "integer"),
+    ("expr path,map_str_ip(good.map)", codes::BAD_ENTRY, "1", "address"),
+    ("expr path,map(bad.map)", codes::NO_VALUE, "c", "empty text"),
+    ("expr path,map_str_int(good.map,x)", codes::BAD_ARGUMENT, "x", "integer"),
     ("expr path,map(none.map)", codes::UNREADABLE_FILE, "none.map", ""),
     ("expr path,regsub((?=a),b)", codes::EXPRESSION_SHAPE, ")", "quotes"),
     ("expr path,regsub(\"(?=a)\",b)", codes::BAD_ARGUMENT, "\"(?=a)\"", "two ACLs"),
@@ -95,15 +117,18 @@ const CASES: &[(&str, &str, &str, &str)] = &[
     ("acl x path -x", codes::BAD_FLAG, "-x", "--"),
     ("acl x path -m", codes::BAD_FLAG, "", ""),
     ("acl x path -m bge /a", codes::BAD_METHOD, "bge", "did you mean `beg`"),
-    ("acl x path -m bin 00", codes::UNBUILT_SAMPLE, "bin", ""),
+    ("acl x path -m bin 0", codes::BAD_PATTERN, "0", "2f61"),
+    ("acl x path -m bin -f odd.lst", codes::BAD_PATTERN, "2f6", "hexadecimal"),
+    ("acl x path -u one /a", codes::BAD_FLAG, "one", "number"),
     ("acl x path -m str -m beg /a", codes::BAD_FLAG, "-m", "once"),
     ("acl x ssl_fc -m ip 1.2.3.4", codes::BAD_METHOD, "ip", ""),
     ("acl x dst_port 80x", codes::BAD_PATTERN, "80x", "5:9"),
     ("acl x dst_port gt", codes::BAD_PATTERN, "gt", ""),
     ("acl x src 10.0.0.0/33", codes::BAD_PATTERN, "10.0.0.0/33", ""),
     ("acl x src nowhere.example", codes::BAD_PATTERN, "nowhere.example", "resolved"),
-    ("acl x src -f bad.lst", codes::BAD_PATTERN, "bad.lst", ""),
+    ("acl x src -f bad.lst", codes::BAD_PATTERN, "host!", "10.0.0.0/8"),
     ("acl x src -f none.lst", codes::UNREADABLE_FILE, "none.lst", ""),
+    ("acl x path,map(good.map) -f good.map", codes::LIST_SHAPE, "good.map", "-M -f"),
     ("acl x var(txn.a) b", codes::METHOD_NEEDED, "var(txn.a)", "-m str"),
     ("acl x hdr_end(host),lower .com", codes::SUFFIX_DROPPED, "hdr_end(host),lower", "hdr(host),lower -m end"),
     ("acl x path_beg -m end /a", codes::SUFFIX_OVERRIDDEN, "end", "suffix"),
@@ -120,6 +145,10 @@ const CASES: &[(&str, &str, &str, &str)] = &[
     ("if { status 200 }", codes::TOO_EARLY, "status 200", "http-response"),
     ("http-request", codes::ACTION_SHAPE, "", ""),
     ("http-request if TRUE", codes::ACTION_SHAPE, "if", ""),
+    ("http-request add-acl x", codes::ACTION_SHAPE, "add-acl", "add-acl(FILE) KEY"),
+    ("http-request set-map(a,b) x y", codes::ACTION_SHAPE, "set-map(a,b)", "one file"),
+    ("http-request del-map(a) x", codes::UNREAD_LIST, "a", "-f"),
+    ("http-after-response del-acl(a) x", codes::ACTION_PHASE, "del-acl", ""),
     ("http-request set-heder a b", codes::UNKNOWN_ACTION, "set-heder", "did you mean `set-header`"),
     ("http-request do-resolve", codes::UNBUILT_ACTION, "do-resolve", ""),
     ("http-response cache-store", codes::UNBUILT_ACTION, "cache-store", ""),
@@ -199,7 +228,7 @@ fn findings_have_their_code_their_place_and_a_way_out() {
         };
         let as_said = matches!(found.as_slice(), [one] if one.code == *code
             && one.severity == severity
-            && text.get(one.span.start as usize..one.span.end as usize) == Some(*piece)
+            && self::piece(text, one.span).as_deref() == Some(*piece)
             && format!("{} {}", one.help, one.message).contains(help));
         if !as_said {
             wrong += &format!("{text}: expected {code} at `{piece}` with `{help}`, found {found:#?}\n");

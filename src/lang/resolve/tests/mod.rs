@@ -34,6 +34,7 @@ pub(super) struct Bench {
     pub(super) desk: Desk,
     pub(super) acls: Acls,
     pub(super) vars: VarNames,
+    pub(super) lists: Lists,
     pub(super) found: Vec<Diagnostic>,
     pub(super) lenient: bool,
     pub(super) proxy: Proxy<'static>,
@@ -94,6 +95,7 @@ impl Bench {
             proxy: self.proxy,
             proxies: &Known,
             vars: &mut self.vars,
+            lists: &mut self.lists,
             lenient: self.lenient,
         }
     }

@@ -224,11 +224,21 @@ fn converters_give_what_the_manual_says() {
         ("ipv4(10.2.1.1),map_ip(nets.map)", "str wide"),
         ("int(404),map_int(codes.map)", "str client"),
         ("str(x.html),map_end(ends.map)", "str page"),
+        ("str(/img/x),map_beg_key(prefixes.map)", "str /img/"),
+        ("ipv4(10.1.1.1),map_ip_key(nets.map)", "str 10.1.0.0/16"),
+        ("str(none),map_key(hosts.map)", "-"),
+        ("str(none),map_key(hosts.map,d)", "str d"),
+        ("str(none),map_str_int(numbers.map,7)", "int 7"),
+        ("str(none),map_str_ip(addresses.map,192.0.2.7)", "ip 192.0.2.7"),
+        ("str(/u/42/pics),map_regm(groups.map)", "str user 42 has pics \\1"),
+        ("str(/v/1),map_regm(groups.map)", "str version"),
+        ("str(/w/1),map_regm(groups.map,none)", "str none"),
         ("str(AxyB),map_sub(subs.map)", "str found"),
         ("str(/a/b),map_dir(dirs.map)", "str dir"),
     ];
     let desk = Desk::new()
         .with_file("hosts.map", "# hosts\nwww.a.org first\nwww.a.org again\nb.org   second  \n")
+        .with_file("groups.map", "^/u/([0-9]+)/(.*) user \\1 has \\2\\3 \\\\1\n^/v/ version\n")
         .with_file("numbers.map", "www.a.org 5\n")
         .with_file("addresses.map", "www.a.org 10.0.0.9\n")
         .with_file("prefixes.map", "/ root\n/img/ image\n")
