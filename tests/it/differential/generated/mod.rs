@@ -82,8 +82,8 @@ impl Words {
     /// Those that were never true, or never false, though they can be.
     fn one_sided(&self) -> Vec<String> {
         let fixed = ["always_true", "always_false", "ssl_fc", "src_is_local", "int", "mul"];
-        let mut found = self.0.iter().filter(|(word, counts)| counts.contains(&0) && !fixed.contains(&word.as_str()));
-        found.by_ref().map(|(word, [no, yes])| format!("{word}: {yes} times true, {no} times false")).collect()
+        let found = self.0.iter().filter(|(word, counts)| counts.contains(&0) && !fixed.contains(&word.as_str()));
+        found.map(|(word, _)| word.clone()).collect()
     }
 }
 
@@ -137,11 +137,13 @@ fn generated_rules_decide_as_in_haproxy() {
     let mut words = Words::default();
     let (mut pairs, mut differing, mut reports) = (0, 0, Vec::new());
     for round in 0..MOST_CONFIGURATIONS {
-        if round >= CONFIGURATIONS && words.one_sided().is_empty() {
+        // What has not been both by then is what the rest is about.
+        let wanted = if round >= CONFIGURATIONS { words.one_sided() } else { Vec::new() };
+        if round >= CONFIGURATIONS && wanted.is_empty() {
             break;
         }
         let dir = tempfile::tempdir().unwrap();
-        let rules = Generator::new(&mut random, dir.path(), round * TESTS).rules();
+        let rules = Generator::new(&mut random, dir.path(), round * TESTS, wanted).rules();
         let pair = Pair::start(&haproxy, dir.path(), &rules.text);
         let mut first = None;
         for _ in 0..REQUESTS {
@@ -163,7 +165,7 @@ fn generated_rules_decide_as_in_haproxy() {
     }
     assert!(differing == 0, "{differing} of {pairs} exchanges differ:\n{}", reports.join("\n"));
     assert!(pairs >= 3_000, "{pairs} exchanges");
-    assert!(words.one_sided().is_empty(), "{}", words.one_sided().join("\n"));
+    assert!(words.one_sided().is_empty(), "never true, or never false: {}", words.one_sided().join(", "));
 }
 
 /// Leaves rules out as long as the exchange still differs; what is left, and how it differs.

@@ -141,12 +141,14 @@ pub(super) struct Generator<'r> {
     files: usize,
     /// The subject of the next test: all of them have their turn.
     turn: usize,
+    /// Words that every test should have one of; empty: any will do.
+    wanted: Vec<String>,
 }
 
 impl<'r> Generator<'r> {
-    pub(super) fn new(random: &'r mut Random, dir: &'r Path, turn: usize) -> Self {
+    pub(super) fn new(random: &'r mut Random, dir: &'r Path, turn: usize, wanted: Vec<String>) -> Self {
         fs::write(dir.join("m.map"), "/a/b/c found\n/ root\none 1\nimg picture\n").unwrap();
-        Self { random, dir, files: 0, turn }
+        Self { random, dir, files: 0, turn, wanted }
     }
 
     /// A whole configuration.
@@ -155,7 +157,7 @@ impl<'r> Generator<'r> {
             String::from("frontend web\n    bind 127.0.0.1:0\n    http-request set-var(txn.one) req.hdr(x-a)\n");
         let mut words = Vec::new();
         for number in 0..TESTS {
-            let (test, of_test) = self.test();
+            let (test, of_test) = self.wanted_test();
             let _ = writeln!(out, "    acl t{number} {test}");
             if self.chance(10) {
                 // Another line of the name: either will do.
@@ -196,6 +198,17 @@ impl<'r> Generator<'r> {
 
     fn one(&mut self, of: &[&'static str]) -> &'static str {
         of[self.below(of.len())]
+    }
+
+    /// A test with one of the wanted words, as far as there soon is one.
+    fn wanted_test(&mut self) -> (String, Vec<String>) {
+        for _ in 0..500 {
+            let (test, words) = self.test();
+            if self.wanted.is_empty() || words.iter().any(|word| self.wanted.contains(word)) {
+                return (test, words);
+            }
+        }
+        self.test()
     }
 
     /// A test and its words.
