@@ -7,6 +7,7 @@ use std::{
     hash::{Hash, Hasher},
     marker::PhantomData,
     net::{IpAddr, SocketAddr},
+    ops::RangeInclusive,
     path::PathBuf,
     time::Duration,
 };
@@ -14,7 +15,9 @@ use std::{
 use crate::{
     message::Request,
     policy::{key::HostRule, keyed::Keyed, rewrite::Rewrite, terms::Terms},
-    rule::{BindName, Cond, Expr, Format, RulePlace, RuleSet, action::answer::Pages, table::Spec},
+    rule::{
+        BindName, Cond, Expr, Format, RulePlace, RuleSet, VarId, action::answer::Pages, capture::Captures, table::Spec,
+    },
 };
 
 /// The place of a `T` in its table of a [`Config`].
@@ -90,8 +93,8 @@ pub struct Global {
     pub hard_stop_after: Duration,
     /// `tune.front`: whether memory hits may be answered before the proxy engine. Off is for comparison.
     pub front: bool,
-    /// `log stderr`: where `log global` of a proxy leads.
-    pub log: LogSink,
+    /// Variables of the process that are set when the configuration is taken up, in order.
+    pub set_vars: Vec<(VarId, SetVar)>,
     /// `tune.misdirected`: 421 when Host and SNI name different hosts. Off by default.
     pub misdirected: bool,
 }
@@ -103,20 +106,100 @@ impl Default for Global {
             maxconn: None,
             hard_stop_after: Duration::from_secs(30),
             front: true,
-            log: LogSink::None,
+            set_vars: Vec::new(),
             misdirected: false,
         }
     }
 }
 
+/// What a variable of the process is set to.
+#[derive(Clone, Debug)]
+pub enum SetVar {
+    /// `set-var NAME EXPRESSION`.
+    To(Expr),
+    /// `set-var-fmt NAME FORMAT`.
+    Written(Format),
+}
+
+/// The log of a frontend.
+#[derive(Clone, Debug, Default)]
+pub struct Log {
+    /// `log` lines, those of `global` where it says so; empty: nothing is logged.
+    pub loggers: Vec<Logger>,
+    /// `log-format`, `option httplog` and their kin, or Tidegate's own line.
+    pub line: Format,
+    /// `log-format-sd`: structured data for loggers of RFC 5424; `None`: a `-`.
+    pub structured: Option<Format>,
+    /// `log-tag`: the name of the program in lines.
+    pub tag: String,
+    /// `log-send-hostname`: the name of the machine in lines; `None`: not sent.
+    pub host: Option<String>,
+    /// `option log-separate-errors`: what went wrong has the level `err`.
+    pub separate_errors: bool,
+    /// `option dontlog-normal`: only what went wrong is logged.
+    pub errors_only: bool,
+}
+
+/// One `log` line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Logger {
+    /// Where it leads.
+    pub target: LogTarget,
+    /// What stands before a line.
+    pub header: LogHeader,
+    /// `len`: the most bytes of a line; `None`: as many as it has.
+    pub len: Option<usize>,
+    /// 0 to 23 (RFC 5424 §6.2.1).
+    pub facility: u8,
+    /// The least severe level that is sent, 0 to 7.
+    pub level: u8,
+    /// Levels more severe than this one are sent as this one.
+    pub min_level: u8,
+    /// `sample`: which lines of how many are sent; `None`: all.
+    pub sample: Option<LogSample>,
+}
+
+/// Which lines are sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogSample {
+    /// Their numbers, from 1.
+    pub ranges: Vec<RangeInclusive<u64>>,
+    /// After how many the count begins again.
+    pub size: u64,
+}
+
 /// Where log lines go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum LogSink {
-    /// Nowhere.
-    #[default]
-    None,
-    /// Standard error, one line a request.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum LogTarget {
+    /// Standard output.
+    Stdout,
+    /// Standard error.
     Stderr,
+    /// A syslog server, over UDP.
+    Udp(SocketAddr),
+    /// A datagram socket's path.
+    Unix(PathBuf),
+}
+
+/// What stands before a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogHeader {
+    /// As [`LogHeader::Rfc3164`], without the machine's name.
+    Local,
+    /// Level, date, name of the machine, program (RFC 3164 §4.1).
+    Rfc3164,
+    /// As RFC 5424 §6 has it.
+    Rfc5424,
+    /// Level and facility.
+    Priority,
+    /// The level.
+    Short,
+    /// The level and the date.
+    Timed,
+    /// The date.
+    Iso,
+    /// Nothing.
+    Raw,
 }
 
 /// A place in a configuration file, for messages about things found wrong after loading.
@@ -179,8 +262,14 @@ pub struct Frontend {
     pub names_default: bool,
     /// Its caching rules, in order.
     pub cache_rules: Vec<Id<CacheRule>>,
-    /// Whether requests are logged (`log global`, `log stderr`).
-    pub log: LogSink,
+    /// `capture …`: what is kept of messages for the log.
+    pub captures: Captures,
+    /// `unique-id-format`; `None`: requests have no ids.
+    pub unique_id: Option<Format>,
+    /// `unique-id-header`: the field that tells servers the id; only with a format.
+    pub unique_id_header: Option<String>,
+    /// How requests are logged.
+    pub log: Log,
 }
 
 /// `monitor-uri`: the request that asks whether the gateway is at work. It is answered before all rules, and not logged.

@@ -322,6 +322,11 @@ impl Request {
         self.fields.text(self.received)
     }
 
+    /// The host as the client sent it, normalised; empty when there was none or nobody remembered it.
+    pub fn received_host(&self) -> &[u8] {
+        self.fields.text(self.received_host)
+    }
+
     /// The path, from its first `/`; `*` for a server-wide OPTIONS.
     pub fn path(&self) -> &[u8] {
         self.fields.text(self.path)

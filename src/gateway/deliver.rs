@@ -44,9 +44,9 @@ use crate::{
 #[derive(Debug)]
 pub enum Served {
     /// The reply is complete.
-    Done(Ending),
+    Done(Box<Plan>, Ending),
     /// The client is gone or the reply was broken off: its connection or stream is of no more use.
-    Broken(Ending),
+    Broken(Box<Plan>, Ending),
     /// Nothing was sent: the request is for the proxy engine, which counts it.
     Pass(Box<(Plan, Request)>),
 }
@@ -133,17 +133,19 @@ pub async fn serve<R: Reply, U: Upload>(
     {
         flow = delivery.relay(bypass).await;
     }
+    let Delivery { mut plan, request, ending, .. } = delivery;
     match flow {
-        Ok(Flow::Done) => Served::Done(delivery.ending),
+        Ok(Flow::Done) => Served::Done(Box::new(plan), ending),
         Ok(Flow::Pass(bypass)) => {
-            delivery.plan.route = Route::Pass(bypass);
-            Served::Pass(Box::new((delivery.plan, delivery.request)))
+            plan.route = Route::Pass(bypass);
+            Served::Pass(Box::new((plan, request)))
         }
-        Ok(Flow::Broken) => Served::Broken(delivery.ending),
+        Ok(Flow::Broken) => Served::Broken(Box::new(plan), ending),
         Err(error) if respond::is_closed(&error) => {
-            Served::Broken(Ending { outcome: Outcome::Refused, reason: Some(CLOSED), ..delivery.ending })
+            let ending = Ending { outcome: Outcome::Refused, reason: Some(CLOSED), ..ending };
+            Served::Broken(Box::new(plan), ending)
         }
-        Ok(Flow::Left) | Err(_) => Served::Broken(Ending { reason: Some(CLIENT_GONE), ..delivery.ending }),
+        Ok(Flow::Left) | Err(_) => Served::Broken(Box::new(plan), Ending { reason: Some(CLIENT_GONE), ..ending }),
     }
 }
 
@@ -267,6 +269,7 @@ impl<R: Reply, U: Upload> Delivery<'_, R, U> {
                     if let Some(stale) = asked.usable().filter(|_| reason == Some(SERVER_ERROR)) {
                         return self.instead(&asked, stale, Some(head.status), SERVER_ERROR).await;
                     }
+                    self.plan.notes.progress.answered_after(0, self.plan.started);
                     let arrived = Arrived { freshness, stored, reason, revalidated };
                     return self.stream(&head, Self::how(&asked, &arrived), reader).await;
                 }

@@ -8,9 +8,9 @@ use tokio::net::TcpStream;
 
 use super::{clock, snapshot::Snapshot, world::World};
 use crate::{
-    config::{Frontend, Id},
+    config::{Frontend, Id, SetVar},
     message::Request,
-    rule::{Client, Notes, RuleSet, Session, Trace, Txn, Vars, Verdict, track::Event},
+    rule::{Client, Notes, RuleSet, Sample, Session, Trace, Txn, Vars, Verdict, track::Event},
 };
 
 /// What becomes of a connection.
@@ -63,7 +63,7 @@ fn run(
     if rules.is_empty() {
         return Verdict::Continue;
     }
-    let env = World { now: clock::now(), snapshot, frontend, backend: None, hit: None };
+    let env = World { now: clock::now(), snapshot, frontend, backend: None, hit: None, server: None };
     let (mut request, mut vars) = (Request::default(), Vars::default());
     let mut notes = Notes { trace, ..Notes::default() };
     rules.run(&mut Txn {
@@ -75,6 +75,32 @@ fn run(
         env: &env,
         arena: &Bump::new(),
     })
+}
+
+/// Sets what `set-var` and `set-var-fmt` of `global` say, in order, when a configuration is taken up.
+pub fn set_process_variables(snapshot: &Snapshot) {
+    let env = World { now: clock::now(), snapshot, frontend: Id::new(0), backend: None, hit: None, server: None };
+    let (client, mut request, mut vars, mut notes) =
+        (Client::default(), Request::default(), Vars::default(), Notes::default());
+    let arena = Bump::new();
+    let txn = &mut Txn {
+        client: &client,
+        request: &mut request,
+        response: None,
+        vars: &mut vars,
+        notes: &mut notes,
+        env: &env,
+        arena: &arena,
+    };
+    for (id, value) in &snapshot.config.global.set_vars {
+        let sample = match value {
+            SetVar::To(expr) => expr.eval(txn).map(|sample| sample.copied_in(&arena)),
+            SetVar::Written(format) => Some(Sample::Str(format.text_in(txn))),
+        };
+        if let Some(sample) = sample {
+            txn.set_var(*id, [], sample);
+        }
+    }
 }
 
 /// Counts a connection that was let in for whatever it is tracked by.

@@ -96,9 +96,10 @@ impl Origin {
         forward::for_fill(&mut upstream);
         let confirmed = self.stored.as_ref().filter(|_| !self.whole);
         self.conditional = confirmed.is_some_and(|stored| make_conditional(&mut upstream, &stored.head));
-        let Self { pool, snapshot, plan, requested, begun, .. } = self;
+        let Self { pool, snapshot, plan, client, request, requested, begun, .. } = self;
+        forward::add_unique_id(snapshot, plan, client, request, &mut upstream);
         let begins = |(now, start)| (*requested, *begun) = (now, Some(start));
-        upstream::open(pool, snapshot, plan.backend, &upstream, begins).await
+        upstream::open(pool, snapshot, plan.backend, &upstream, begins).await.map(|(_, exchange)| exchange)
     }
 
     fn count_error(&self, failure: &Failure) {

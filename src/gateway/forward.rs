@@ -2,7 +2,9 @@
 
 use std::{io::Write, net::IpAddr};
 
-use super::hop;
+use bumpalo::Bump;
+
+use super::{hop, plan::Plan, snapshot::Snapshot};
 use crate::{
     config::{Backend, ForwardFor, Frontend},
     message::{Fields, Request},
@@ -51,6 +53,17 @@ pub fn add_forwarded_for(frontend: &Frontend, backend: &Backend, client: &Client
     let left = free.len();
     if written.is_ok() {
         fields.append(named.header.as_bytes(), room.get(..MAX_ADDRESS - left).unwrap_or_default());
+    }
+}
+
+/// Adds the id of a request to the head that a server gets of it, when its frontend says so (`unique-id-header`). Not
+/// before: an id is another for each request, and what a response is selected by is not.
+pub fn add_unique_id(snapshot: &Snapshot, plan: &mut Plan, client: &Client, request: &mut Request, head: &mut Request) {
+    let Some(name) = snapshot.frontend(plan.frontend).and_then(|frontend| frontend.unique_id_header.as_ref()) else {
+        return;
+    };
+    if let Some(id) = plan.unique_id(snapshot, client, request, &Bump::new()) {
+        head.fields.append(name.as_bytes(), id);
     }
 }
 

@@ -10,7 +10,7 @@ use super::{
     clock, deliver,
     fault::{self, Fault},
     h1::{
-        connection::{Carrier, Passed, Served, Service},
+        connection::{Carrier, Passed, Served, Service, Waited},
         downstream::Downstream,
         link::Socket,
         parse::Refusal,
@@ -21,7 +21,7 @@ use super::{
     job::Job,
     log::{self, Ending, Line, Traffic},
     pages,
-    plan::{Plan, Route, Scratch},
+    plan::{Arrival, Plan, Route, Scratch},
     proxy,
     reply::Reply,
     shortcut,
@@ -30,7 +30,7 @@ use super::{
     worker::Context,
 };
 use crate::{
-    config::{ClientTimeouts, Frontend, Id, LogSink},
+    config::{ClientTimeouts, Frontend, Id},
     message::Request,
     metrics::{FrontendMetrics, Outcome},
     rule::{Answer, Client, Notes, Vars, track::Event},
@@ -62,7 +62,7 @@ impl View {
     fn adopt(&mut self) -> bool {
         let Some(frontend) = self.snapshot.frontend(self.frontend) else { return false };
         self.timeouts = frontend.timeouts;
-        self.logs = frontend.log != LogSink::None;
+        self.logs = !frontend.log.loggers.is_empty();
         self.metrics = self.snapshot.frontend_state(self.frontend).map(|state| state.metrics.clone());
         true
     }
@@ -97,27 +97,16 @@ impl View {
     }
 
     /// Counts a request and decides what becomes of it.
-    pub fn decide(
-        &self,
-        client: &Client,
-        request: &mut Request,
-        now: Timestamp,
-        received: Instant,
-        scratch: &mut Scratch,
-    ) -> Plan {
+    pub fn decide(&self, client: &Client, request: &mut Request, arrival: Arrival, scratch: &mut Scratch) -> Plan {
         if let Some(metrics) = &self.metrics {
             metrics.requests.add(1);
-            metrics.request_rate.count(now.as_millis());
+            metrics.request_rate.count(arrival.now.as_millis());
         }
         if self.is_misdirected(client, request) {
-            return self.refusal(
-                client,
-                &Refusal::new(421, "this host is not served on this connection"),
-                now,
-                received,
-            );
+            let refusal = Refusal::new(421, "this host is not served on this connection");
+            return self.refusal(client, &refusal, (arrival.now, arrival.received));
         }
-        Plan::decide(&self.snapshot, self.frontend, client, request, (now, received.into_std()), scratch)
+        Plan::decide(&self.snapshot, self.frontend, client, request, arrival, scratch)
     }
 
     /// RFC 9110 §15.5.20, where the configuration asks for it: Host is not the name of the handshake.
@@ -133,7 +122,7 @@ impl View {
     }
 
     /// What becomes of a request that cannot be read; it is the client's fault where it says so.
-    fn refusal(&self, client: &Client, refusal: &Refusal, now: Timestamp, received: Instant) -> Plan {
+    fn refusal(&self, client: &Client, refusal: &Refusal, (now, started): (Timestamp, std::time::Instant)) -> Plan {
         let tracks = Plan::tracks_of_connection(client);
         if let Some(tracks) = &tracks {
             tracks.count(Event::Request, now.as_millis());
@@ -148,7 +137,7 @@ impl View {
             frontend: self.frontend,
             backend: None,
             now,
-            started: received.into_std(),
+            started,
             vars: Vars::default(),
             notes: Notes { tracks, ..Notes::default() },
             hit: None,
@@ -157,9 +146,14 @@ impl View {
         }
     }
 
-    /// The request's part of the log line, if there is to be one.
-    pub fn line(&self, client: &Client, request: &Request) -> Line {
-        if self.logs { log::line(client, request) } else { None }
+    /// What a log line is to be about, if there is to be one.
+    pub fn line(&self, request: &Request) -> Line {
+        self.logs.then(|| Box::new(request.clone()))
+    }
+
+    /// Whether requests are logged.
+    pub const fn logs(&self) -> bool {
+        self.logs
     }
 
     /// Counts and logs a request that could not be read.
@@ -167,11 +161,11 @@ impl View {
         if let Some(metrics) = &self.metrics {
             metrics.requests.add(1);
         }
-        let plan = self.refusal(client, refusal, clock::now(), Instant::now());
-        let line = self.line(client, &Request::new(b"-", b"<malformed>"));
+        let mut plan = self.refusal(client, refusal, clock::both());
+        let line = self.line(&Request::default());
         let (status, reason) = (refusal.status, Some(refusal.word()));
         let ending = Ending { status, outcome: Outcome::Refused, reason, rule: None };
-        log::settle(&self.snapshot, &plan, &line, &ending, traffic, &self.context.worker.log);
+        log::settle(&self.snapshot, &mut plan, client, line, &ending, traffic, &self.context.worker.log);
     }
 }
 
@@ -229,9 +223,12 @@ impl Service for Front {
         self.view.refresh()
     }
 
-    fn decide(&mut self, client: &Client, request: &mut Request, received: Instant) -> Plan {
+    fn decide(&mut self, client: &Client, request: &mut Request, received: Instant, waited: Waited) -> Plan {
+        let handshake = if request.is_first { client.handshake } else { 0 };
+        let Waited { idle, head } = waited;
         let now = self.clock.wall(received);
-        self.view.decide(client, request, now, received, &mut self.scratch)
+        let arrival = Arrival { now, received: received.into_std(), handshake, idle, head };
+        self.view.decide(client, request, arrival, &mut self.scratch)
     }
 
     fn is_front(&self) -> bool {
@@ -259,8 +256,8 @@ impl Service for Front {
     ) -> Served<Plan> {
         let View { context, snapshot, .. } = &self.view;
         match deliver::serve(&context.worker, snapshot, client, plan, request, reply, upload).await {
-            deliver::Served::Done(ending) => Served::Done(ending),
-            deliver::Served::Broken(ending) => Served::Broken(ending),
+            deliver::Served::Done(plan, ending) => Served::Done(*plan, ending),
+            deliver::Served::Broken(plan, ending) => Served::Broken(*plan, ending),
             deliver::Served::Pass(passed) => Served::Pass(passed.0, passed.1),
         }
     }
@@ -279,16 +276,22 @@ impl Service for Front {
         returned.try_recv().ok()
     }
 
-    fn line(&self, client: &Client, request: &Request) -> Line {
-        self.view.line(client, request)
+    fn line(&self, request: &Request) -> Line {
+        self.view.line(request)
     }
 
-    fn ended(&mut self, plan: &Plan, line: &Line, ending: &Ending, traffic: Traffic) {
-        log::settle(&self.view.snapshot, plan, line, ending, traffic, &self.view.context.worker.log);
+    fn logs(&self) -> bool {
+        self.view.logs()
     }
 
-    fn left(&mut self, plan: &Plan, line: &Line, traffic: Traffic) {
-        self.ended(plan, line, &Ending::client_gone(plan), traffic);
+    fn ended(&mut self, plan: &mut Plan, client: &Client, line: Line, ending: &Ending, traffic: Traffic) {
+        log::settle(&self.view.snapshot, plan, client, line, ending, traffic, &self.view.context.worker.log);
+        self.scratch.take_back(plan);
+    }
+
+    fn left(&mut self, plan: &mut Plan, client: &Client, line: Line, traffic: Traffic) {
+        let ending = Ending::client_gone(plan);
+        self.ended(plan, client, line, &ending, traffic);
     }
 
     fn page(&self, refusal: &Refusal) -> Option<Answer> {

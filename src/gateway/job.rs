@@ -55,7 +55,7 @@ impl Job {
 
     fn settle(&mut self, ending: &Ending, traffic: Traffic) {
         if let Some(log) = self.log.take() {
-            log::settle(&self.snapshot, &self.plan, &self.line, ending, traffic, &log);
+            log::settle(&self.snapshot, &mut self.plan, &self.client, self.line.take(), ending, traffic, &log);
         }
     }
 }

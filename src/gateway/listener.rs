@@ -521,6 +521,7 @@ impl Target {
         let handshake = tokio::time::timeout(view.timeouts().http_request, acceptor.accept(socket));
         let Ok(Ok((stream, tls, is_h2))) = handshake.await else { return };
         client.tls = Some(tls);
+        client.handshake = u32::try_from(clock::now().since(client.accepted).as_millis()).unwrap_or(u32::MAX);
         if !self.lets_in(&client) {
             return;
         }

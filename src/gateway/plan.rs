@@ -16,6 +16,8 @@ use crate::{
     rule::{
         Answer, Client, Notes, RuleSet, Trace, Tri, Txn, Vars, Verdict,
         action::answer::Given,
+        capture::Captured,
+        progress::Progress,
         track::{Event, Tracks},
     },
     time::Timestamp,
@@ -109,6 +111,27 @@ impl Bypass {
     }
 }
 
+/// When a request came.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrival {
+    /// When its head was complete, by the clock on the wall.
+    pub now: Timestamp,
+    /// The same, by the clock that only goes forward.
+    pub received: Instant,
+    /// Milliseconds of the connection's handshake; 0 for all but its first request.
+    pub handshake: u32,
+    /// Milliseconds without a request before its first byte.
+    pub idle: u32,
+    /// Milliseconds from its first byte to the end of its head.
+    pub head: u32,
+}
+
+impl From<(Timestamp, Instant)> for Arrival {
+    fn from((now, received): (Timestamp, Instant)) -> Self {
+        Self { now, received, handshake: 0, idle: 0, head: 0 }
+    }
+}
+
 /// Room that a connection keeps for its requests' decisions.
 #[derive(Debug, Default)]
 pub struct Scratch {
@@ -116,12 +139,22 @@ pub struct Scratch {
     pub arena: Bump,
     /// Room for the variables; in the plan while it is needed there.
     pub vars: Vars,
+    /// Room for what the frontend captures; in the plan while it is needed there.
+    pub captured: Captured,
     /// The cache key.
     pub key: Vec<u8>,
     /// The variant key.
     pub variant: Vec<u8>,
     /// Who asks why the requests are decided as they are; `None`: nobody.
     pub trace: Option<Arc<Trace>>,
+}
+
+impl Scratch {
+    /// Takes back the room that a decision held, when nothing reads it any more.
+    pub fn take_back(&mut self, plan: &mut Plan) {
+        self.vars = std::mem::take(&mut plan.vars);
+        self.captured = std::mem::take(&mut plan.notes.captured);
+    }
 }
 
 impl Plan {
@@ -131,22 +164,29 @@ impl Plan {
         frontend: Id<Frontend>,
         client: &Client,
         request: &mut Request,
-        clock: (Timestamp, Instant),
+        arrival: impl Into<Arrival>,
         scratch: &mut Scratch,
     ) -> Self {
+        let Arrival { now, received, handshake, idle, head } = arrival.into();
         request.remember_host();
         scratch.arena.reset();
         scratch.vars.clear();
+        scratch.captured.clear();
         if snapshot.keeps_sessions() {
             client.session();
         }
         let mut plan = Self {
             frontend,
             backend: None,
-            now: clock.0,
-            started: clock.1,
+            now,
+            started: received,
             vars: std::mem::take(&mut scratch.vars),
-            notes: Notes { trace: scratch.trace.clone(), ..Notes::default() },
+            notes: Notes {
+                progress: Progress { handshake, idle, head, ..Progress::default() },
+                captured: std::mem::take(&mut scratch.captured),
+                trace: scratch.trace.clone(),
+                ..Notes::default()
+            },
             hit: None,
             unlogged: false,
             route: Route::Pass(Bypass::NoRule),
@@ -171,6 +211,7 @@ impl Plan {
 
     fn route(&mut self, snapshot: &Snapshot, client: &Client, request: &mut Request, arena: &Bump) -> Route {
         let Some(frontend) = snapshot.frontend(self.frontend) else { return self.unavailable(snapshot) };
+        self.notes.captured.request(&frontend.captures, &request.fields);
         if let Some(route) = self.ended_by(snapshot, &frontend.content, client, request, arena) {
             return route;
         }
@@ -196,7 +237,14 @@ impl Plan {
         if let Some(route) = self.ended_by(snapshot, &backend.request, client, request, arena) {
             return route;
         }
-        // From here on the request is the one that a server gets: keys and `Vary` read it so.
+        self.notes.progress.decided = true;
+        self.notes.captured.request_cookie(&frontend.captures, &request.fields);
+        if frontend.unique_id_header.is_some() {
+            // Whoever fetches for it gets a copy of the plan: all of them have one id.
+            self.unique_id(snapshot, client, request, arena);
+        }
+        // From here on the request is the one that a server gets: keys and `Vary` read it so. What is new with each
+        // request is no part of it (see `forward`).
         forward::add_forwarded_for(frontend, backend, client, &mut request.fields);
         if let Some(bypass) = never_cached(request) {
             return Route::Pass(bypass);
@@ -232,7 +280,9 @@ impl Plan {
         if rules.is_empty() {
             return None;
         }
-        match self.with_txn(snapshot, client, request, arena, |txn| rules.run(txn)) {
+        let verdict = self.with_txn(snapshot, client, request, arena, |txn| rules.run(txn));
+        self.notes.progress.decided = !matches!(verdict, Verdict::Continue);
+        match verdict {
             Verdict::Continue => None,
             Verdict::Deny(given) => {
                 self.count(Event::ClientError, self.now);
@@ -383,7 +433,21 @@ impl Plan {
     }
 
     fn world<'s>(&self, snapshot: &'s Snapshot) -> World<'s> {
-        World { now: self.now, snapshot, frontend: self.frontend, backend: self.backend, hit: self.hit }
+        let (frontend, backend, hit, server) = (self.frontend, self.backend, self.hit, self.notes.progress.server);
+        World { now: self.now, snapshot, frontend, backend, hit, server }
+    }
+
+    /// The request's unique id, made when it is first asked for; `None` when the frontend makes none.
+    pub fn unique_id(
+        &mut self,
+        snapshot: &Snapshot,
+        client: &Client,
+        request: &mut Request,
+        arena: &Bump,
+    ) -> Option<&[u8]> {
+        snapshot.frontend(self.frontend)?.unique_id.as_ref()?;
+        self.with_txn(snapshot, client, request, arena, |txn| txn.unique_id().map(drop));
+        self.notes.unique_id.get().map(|id| &**id)
     }
 
     /// The caching rule that a request without a better answer is counted under.

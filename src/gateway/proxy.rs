@@ -144,8 +144,12 @@ impl ProxyHttp for Gate {
         // `tune.front off`: nothing was answered before the engine.
         let (plan, request) = (job.plan.clone(), job.request.clone());
         match deliver::serve(&self.worker, &job.snapshot, &job.client, plan, request, &mut reply, &mut NoUpload).await {
-            Served::Done(ending) => ctx.ending = Some(ending),
-            Served::Broken(ending) => {
+            Served::Done(plan, ending) => {
+                job.plan = *plan;
+                ctx.ending = Some(ending);
+            }
+            Served::Broken(plan, ending) => {
+                job.plan = *plan;
                 ctx.ending = Some(ending);
                 session.downstream_session.shutdown().await;
             }
@@ -160,10 +164,11 @@ impl ProxyHttp for Gate {
     async fn upstream_peer(&self, _session: &mut Session, ctx: &mut Exchange) -> Result<Box<HttpPeer>> {
         let Job { snapshot, plan, .. } = ctx.job()?;
         let picked = plan.backend.and_then(|id| Some((snapshot.backend(id)?, snapshot.pick(id)?)));
-        let Some((backend, server)) = picked else {
+        let Some((backend, (place, server))) = picked else {
             return Err(Error::explain(ErrorType::HTTPStatus(503), "the backend has no server"));
         };
         let peer = peer(backend, server)?;
+        plan.notes.progress.server = u32::try_from(place).ok();
         ctx.server = Some(match &server.address {
             ServerAddress::Tcp(address) => address.to_string(),
             ServerAddress::Unix(path) => path.display().to_string(),
@@ -217,7 +222,9 @@ impl ProxyHttp for Gate {
         ctx: &mut Exchange,
     ) -> Result<()> {
         let job = ctx.job()?;
-        let head = forward::for_pass(&job.request);
+        let mut head = forward::for_pass(&job.request);
+        let Job { snapshot, plan, client, request, .. } = job;
+        forward::add_unique_id(snapshot, plan, client, request, &mut head);
         *upstream_request = upstream_header(&head, job.request.framing, job.upgrade)?;
         Ok(())
     }
@@ -236,6 +243,7 @@ impl ProxyHttp for Gate {
         strip_hop_by_hop(&mut response);
         let job = ctx.job()?;
         let Job { snapshot, plan, client, request, .. } = job;
+        plan.notes.progress.answered_after(0, plan.started);
         match respond::passed(&self.worker.shared, snapshot, plan, client, request, &mut response) {
             Ok(None) => {}
             Ok(Some(instead)) => {

@@ -124,6 +124,18 @@ pub fn count(plan: &Plan, status: u16) {
     }
 }
 
+/// Notes what the log may ask of a response that was not made here.
+pub fn note(snapshot: &Snapshot, plan: &mut Plan, response: &Response) {
+    if plan.hit.is_none() {
+        plan.notes.server_status = Some(response.status);
+    }
+    plan.notes.response_version = Some(response.version);
+    if let Some(captures) = snapshot.frontend(plan.frontend).map(|frontend| &frontend.captures) {
+        plan.notes.captured.response(captures, &response.fields);
+        plan.notes.captured.response_cookie(captures, &response.fields);
+    }
+}
+
 /// Runs response rules, and takes back what they did to what is this hop's own. Counts the response when it was received.
 /// What it returns goes before the response's own body; `None`: it is still that response.
 ///
@@ -137,14 +149,14 @@ pub fn apply(
     response: &mut Response,
     arena: &Bump,
 ) -> Result<Option<Instead>, Closed> {
+    if rules.received {
+        note(rules.snapshot, plan, response);
+    }
     if rules.is_empty() {
         if rules.received {
             count(plan, response.status);
         }
         return Ok(None);
-    }
-    if rules.received && plan.hit.is_none() {
-        plan.notes.server_status = Some(response.status);
     }
     let date = response.fields.first("date").map(|date| &*arena.alloc_slice_copy(date));
     let [below, of_backend, of_frontend, after @ ..] = rules.sets;

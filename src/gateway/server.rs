@@ -152,14 +152,15 @@ impl Gateway {
         let threads = snapshot.config.global.threads;
         let count = threads.or_else(|| thread::available_parallelism().ok().map(Into::into)).unwrap_or(1).max(1);
         let opened = open(&snapshot.config.frontends, |_| true, count)?;
-        let (log, writer) = AccessLog::to(std::io::stderr(), shared.ops().metrics().clone())
-            .map_err(|error| format!("cannot start the log: {error}"))?;
+        let (log, writer) =
+            AccessLog::start(std::io::stderr(), shared.process().outlets().clone(), shared.ops().metrics().clone())
+                .map_err(|error| format!("cannot start the log: {error}"))?;
         let limits = Limits::new(&snapshot);
         let mut threads = Vec::with_capacity(count);
         let mut workers = Vec::with_capacity(count);
         for number in 0..count {
             let (orders, received) = mpsc::unbounded_channel();
-            threads.push(Thread::start(number, shared.clone(), log.clone(), limits.clone(), received)?);
+            threads.push(Thread::start(number, shared.clone(), log.another(), limits.clone(), received)?);
             workers.push(orders);
         }
         limits.fit_descriptors(&snapshot);

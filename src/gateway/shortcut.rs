@@ -57,6 +57,7 @@ pub fn from_memory(
     let status = if !whole {
         edited(&rules, plan, client, request, not_modified(&object.head.fields), scratch, out)
     } else if rules.is_empty() {
+        respond::note(snapshot, plan, &object.head);
         respond::count(plan, object.head.status);
         out.extend_from_slice(&object.wire);
         object.head.status
@@ -75,8 +76,6 @@ pub fn from_memory(
             wire.body.extend(object.body.chunks.iter().cloned());
         }
     }
-    // Nothing reads the variables any more; their room serves the next request.
-    scratch.vars = std::mem::take(&mut plan.vars);
     Some(Ending { status, outcome: Outcome::Hit, reason: None, rule: Some(rule) })
 }
 
@@ -120,6 +119,7 @@ fn delivered(
     let object = &stored.object;
     let kept = object.delivered.load();
     if let Some(kept) = kept.as_ref().filter(|kept| kept.generation == snapshot.generation && kept.route == route) {
+        respond::note(snapshot, plan, &object.head);
         respond::count(plan, object.head.status);
         out.extend_from_slice(&kept.wire);
         return kept.status;

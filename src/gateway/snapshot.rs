@@ -13,7 +13,12 @@ use arc_swap::ArcSwap;
 use crate::{
     cache::{Store, store::Limits},
     config::{Backend, Bind, CacheRule, Config, Frontend, Id, Server},
-    gateway::{clock, tls::TlsAcceptor, world::Process},
+    gateway::{
+        clock, entrance,
+        log::{Outlet, Outlets},
+        tls::TlsAcceptor,
+        world::Process,
+    },
     metrics::{BackendMetrics, FrontendMetrics, Metrics, RequestMetrics},
     ops::Ops,
     rule::{RuleSet, Table, table::Spec},
@@ -47,6 +52,10 @@ pub struct FrontendState {
     pub tracks_responses: bool,
     /// Whether its response rules may close the connection or answer in the place of the server.
     pub ends_responses: bool,
+    /// Where its log lines go, in the order of its `log` lines.
+    pub outlets: Vec<Outlet>,
+    /// Log lines written under this configuration.
+    pub logged: AtomicU64,
     /// One TLS acceptor a bind, in the order of the binds; `None`: clear text.
     pub acceptors: Vec<Option<TlsAcceptor>>,
     /// Counters of requests that no caching rule was for.
@@ -91,7 +100,9 @@ impl Snapshot {
         let metrics = ops.metrics();
         let with_acceptors = config.frontends.iter().zip(acceptors);
         let frontends = with_acceptors
-            .map(|(frontend, acceptors)| FrontendState::new(frontend, acceptors, &config.cache_rules, metrics))
+            .map(|(frontend, acceptors)| {
+                FrontendState::new(frontend, acceptors, &config.cache_rules, metrics, process.outlets())
+            })
             .collect();
         let backends = config
             .backends
@@ -175,23 +186,32 @@ impl Snapshot {
     }
 
     /// The server whose turn it is; `None` when the backend has none.
-    pub fn pick(&self, id: Id<Backend>) -> Option<&Server> {
+    pub fn pick(&self, id: Id<Backend>) -> Option<(usize, &Server)> {
         let servers = &self.backend(id)?.servers;
         let turn = match servers.len() {
             0 | 1 => 0,
             count => self.backend_state(id)?.turn.fetch_add(1, Ordering::Relaxed) % count,
         };
-        servers.get(turn)
+        Some((turn, servers.get(turn)?))
     }
 }
 
 impl FrontendState {
-    fn new(frontend: &Frontend, acceptors: Vec<Option<TlsAcceptor>>, rules: &[CacheRule], metrics: &Metrics) -> Self {
+    fn new(
+        frontend: &Frontend,
+        acceptors: Vec<Option<TlsAcceptor>>,
+        rules: &[CacheRule],
+        metrics: &Metrics,
+        outlets: &Outlets,
+    ) -> Self {
+        let loggers = frontend.log.loggers.iter();
         Self {
             metrics: metrics.frontend(&frontend.name),
             reads_only_response: read_only_response([&frontend.response, &frontend.after_response]),
             tracks_responses: frontend.response.tracks(),
             ends_responses: frontend.response.answers(),
+            outlets: loggers.map(|logger| Outlet::new(outlets.number(&logger.target))).collect(),
+            logged: AtomicU64::new(0),
             acceptors,
             unruled: metrics.requests(&frontend.name, "-"),
             ruled: rules.iter().map(|rule| metrics.requests(&frontend.name, &rule.name)).collect(),
@@ -251,6 +271,7 @@ impl Shared {
     pub fn new(config: Config, ops: Arc<Ops>) -> Result<Arc<Self>, String> {
         let process = Arc::<Process>::default();
         let first = Snapshot::new(1, config, &ops, process.clone(), None)?;
+        entrance::set_process_variables(&first);
         Ok(Arc::new(Self { current: ArcSwap::from_pointee(first), generation: AtomicU64::new(1), process, ops }))
     }
 
@@ -269,6 +290,7 @@ impl Shared {
             store.set_limits(limits(configured));
         }
         self.take_over_tables(&snapshot);
+        entrance::set_process_variables(&snapshot);
         let generation = snapshot.generation;
         let stores = snapshot.stores.clone();
         self.current.store(Arc::new(snapshot));

@@ -13,7 +13,7 @@ use super::{
     h2::{Served, Service},
     job::{Handover, Job},
     log::Traffic,
-    plan::Scratch,
+    plan::{Arrival, Scratch},
     proxy::Engine,
     reply::Reply,
     upload::Upload,
@@ -46,8 +46,9 @@ impl Service for Streams {
         // A stream that comes in while its frontend goes is served by the configuration it began under.
         view.refresh();
         let received = Instant::now();
-        let plan = view.decide(client, request, clock::now(), received, &mut Scratch::default());
-        let line = view.line(client, request);
+        let arrival = Arrival::from((clock::now(), received.into_std()));
+        let plan = view.decide(client, request, arrival, &mut Scratch::default());
+        let line = view.line(request);
         let (snapshot, client) = (view.snapshot, client.clone());
         let (request, log) = (Request::default(), Some(view.context.worker.log));
         Handover::new(Job { snapshot, plan, client, request, upgrade: false, line, received, log })
@@ -70,11 +71,13 @@ impl Service for Streams {
             deliver::Served::Pass(Box::new((decided, request)))
         };
         match served {
-            deliver::Served::Done(ending) => {
+            deliver::Served::Done(plan, ending) => {
+                job.plan = *plan;
                 job.ended_here(&ending);
                 Served::Done
             }
-            deliver::Served::Broken(ending) => {
+            deliver::Served::Broken(plan, ending) => {
+                job.plan = *plan;
                 job.ended_here(&ending);
                 Served::Broken
             }

@@ -18,7 +18,7 @@ use crate::{
 const MAX_TRIES: usize = 3;
 
 /// Sends `head` to a server of `backend` whose turn it is; to the next when one cannot be reached. `begins` is
-/// told the time of each attempt. Failures are counted and logged.
+/// told the time of each attempt. Failures are counted and logged. Returns the server's place in its backend, too.
 ///
 /// # Errors
 /// The last failure; `Connect` when the backend has no server.
@@ -28,19 +28,19 @@ pub async fn open(
     backend: Option<Id<Backend>>,
     head: &Request,
     mut begins: impl FnMut((Timestamp, Instant)),
-) -> Result<Exchange, Failure> {
+) -> Result<(u32, Exchange), Failure> {
     let no_server = || Failure { kind: FailureKind::Connect, text: "the backend has no server".into() };
     let id = backend.ok_or_else(no_server)?;
     let settings = snapshot.backend(id).ok_or_else(no_server)?;
     let mut failure = no_server();
     for _ in 0..settings.servers.len().clamp(1, MAX_TRIES) {
-        let Some(server) = snapshot.pick(id) else { break };
+        let Some((place, server)) = snapshot.pick(id) else { break };
         begins(clock::both());
         if let Some(state) = snapshot.backend_state(id) {
             state.metrics.requests.add(1);
         }
         match Exchange::open(pool, &server.address, &settings.timeouts, head).await {
-            Ok(exchange) => return Ok(exchange),
+            Ok(exchange) => return Ok((u32::try_from(place).unwrap_or(u32::MAX), exchange)),
             Err(error) => failure = error,
         }
         failed(snapshot, backend, &failure);

@@ -4,16 +4,16 @@ use std::{
     net::{IpAddr, UdpSocket},
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::{Duration, Instant},
 };
 
-use super::{snapshot::Snapshot, worker};
+use super::{log::Outlets, snapshot::Snapshot, worker};
 use crate::{
-    config::{Backend, CacheRule, Frontend, Id},
+    config::{Backend, CacheRule, Frontend, Id, Server, ServerAddress},
     metrics::{BackendMetrics, FrontendMetrics},
-    rule::{Env, Fact, Sample, Table, fact::Timeout},
+    rule::{Env, Fact, Format, Sample, Table, capture::Captures, fact::Timeout, vars::SharedVars},
     time::Timestamp,
 };
 
@@ -29,6 +29,8 @@ pub struct World<'s> {
     pub backend: Option<Id<Backend>>,
     /// The caching rule whose store has the response; `None` when the response comes from elsewhere.
     pub hit: Option<Id<CacheRule>>,
+    /// The server, by its place in its backend; `None` before one is chosen.
+    pub server: Option<u32>,
 }
 
 /// What is the same for every request of the process.
@@ -37,16 +39,34 @@ pub struct Process {
     started: Instant,
     hostname: String,
     stopping: AtomicBool,
+    /// Requests that have asked for their number.
+    requests: AtomicU64,
+    /// Variables of the scope `proc`.
+    vars: SharedVars,
+    /// Where log lines go.
+    outlets: Arc<Outlets>,
 }
 
 impl Default for Process {
     fn default() -> Self {
         let hostname = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim_end().to_owned();
-        Self { started: Instant::now(), hostname, stopping: AtomicBool::new(false) }
+        Self {
+            started: Instant::now(),
+            hostname,
+            stopping: AtomicBool::new(false),
+            requests: AtomicU64::new(0),
+            vars: SharedVars::default(),
+            outlets: Arc::default(),
+        }
     }
 }
 
 impl Process {
+    /// Where log lines go.
+    pub const fn outlets(&self) -> &Arc<Outlets> {
+        &self.outlets
+    }
+
     /// From now on, the gateway is about to end.
     pub fn stop(&self) {
         self.stopping.store(true, Ordering::Relaxed);
@@ -82,6 +102,19 @@ impl Env for World<'_> {
             Fact::FrontendRequestRate(place) => count(self.frontend(place)?.request_rate.get(now)),
             Fact::BackendConnections(place) => count(self.backend(place)?.active()),
             Fact::BackendSessionRate(place) => count(self.backend(place)?.rate.get(now)),
+            Fact::OwnConnections => Sample::Int(self.snapshot.frontend_state(self.frontend)?.metrics.active.get()),
+            Fact::OwnExchanges => count(self.snapshot.backend_state(self.backend?)?.metrics.active()),
+            Fact::ServerName => Sample::Str(self.own_server()?.name.as_bytes()),
+            Fact::ServerAddress => match self.own_server()?.address {
+                ServerAddress::Tcp(address) => Sample::Ip(address.ip()),
+                ServerAddress::Unix(_) => return None,
+            },
+            Fact::ServerPort => match self.own_server()?.address {
+                ServerAddress::Tcp(address) => Sample::Int(address.port().into()),
+                ServerAddress::Unix(_) => return None,
+            },
+            Fact::LogLines => count(self.snapshot.frontend_state(self.frontend)?.logged.load(Ordering::Relaxed)),
+            Fact::NextNumber => count(self.snapshot.process.requests.fetch_add(1, Ordering::Relaxed) + 1),
             Fact::Connections => Sample::Int(self.snapshot.connections()),
             Fact::Timeout(timeout) => Sample::Int(self.timeout(timeout)?),
             Fact::CacheHit => Sample::Bool(self.hit.is_some()),
@@ -98,6 +131,18 @@ impl Env for World<'_> {
             Fact::IsLocal(address) => Sample::Bool(is_local(address)),
         })
     }
+
+    fn process_vars(&self) -> Option<&SharedVars> {
+        Some(&self.snapshot.process.vars)
+    }
+
+    fn captures(&self) -> Option<&Captures> {
+        self.own_frontend().map(|frontend| &frontend.captures)
+    }
+
+    fn unique_id(&self) -> Option<&Format> {
+        self.own_frontend()?.unique_id.as_ref()
+    }
 }
 
 impl World<'_> {
@@ -107,6 +152,10 @@ impl World<'_> {
 
     fn own_backend(&self) -> Option<&Backend> {
         self.snapshot.backend(self.backend?)
+    }
+
+    fn own_server(&self) -> Option<&Server> {
+        self.own_backend()?.servers.get(self.server? as usize)
     }
 
     /// The counters of the frontend at a place.

@@ -9,7 +9,7 @@ use std::{
 
 use super::{Loaded, load, render, testing::Desk};
 use crate::{
-    config::{BindAddress, Config, LogSink, ServerAddress},
+    config::{BindAddress, Config, LogTarget, ServerAddress},
     policy::terms::Ttl,
 };
 
@@ -184,7 +184,8 @@ fn a_small_configuration_says_what_it_says() {
     assert_eq!(binds, expected);
     assert_eq!(web.binds[0].place.to_string(), "site.cfg:16");
     assert_eq!(web.maxconn, Some(9));
-    assert_eq!(web.log, LogSink::Stderr);
+    let targets: Vec<_> = web.log.loggers.iter().map(|logger| &logger.target).collect();
+    assert_eq!(targets, [&LogTarget::Stderr]);
     assert_eq!(web.timeouts.client, Duration::from_secs(7));
     assert_eq!(web.timeouts.http_request, Duration::from_secs(7));
     assert_eq!(web.forwardfor.as_ref().unwrap().except, [("10.0.0.0".parse().unwrap(), 8)]);

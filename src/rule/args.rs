@@ -197,7 +197,7 @@ impl Args {
     /// The integer at `index`, from its variable where it is one.
     pub fn number(&self, index: usize, txn: &Txn<'_>) -> Option<i64> {
         match self.at(index) {
-            Arg::Var(id) => txn.vars.value(*id, txn.arena)?.int(),
+            Arg::Var(id) => txn.var(*id)?.int(),
             _ => self.int(index),
         }
     }

@@ -25,6 +25,20 @@ pub enum Fact {
     BackendConnections(usize),
     /// Exchanges that came to a backend in the last second, an integer.
     BackendSessionRate(usize),
+    /// Client connections of the exchange's frontend now, an integer.
+    OwnConnections,
+    /// Exchanges that are at the chosen backend now, an integer; nothing before one is chosen.
+    OwnExchanges,
+    /// The name of the server, a string; nothing before one is chosen.
+    ServerName,
+    /// The address of the server; nothing before one is chosen, or when it is a unix socket.
+    ServerAddress,
+    /// The port of the server, an integer; nothing before one is chosen, or when it is a unix socket.
+    ServerPort,
+    /// Log lines that the frontend has written, an integer.
+    LogLines,
+    /// Another number each time, an integer from 1; each is one more than the last.
+    NextNumber,
     /// Client connections of all frontends now, an integer.
     Connections,
     /// A timeout in force, an integer in milliseconds; 0 when there is none.

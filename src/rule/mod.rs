@@ -10,7 +10,9 @@
 
 pub mod acl;
 pub mod action;
+pub mod alias;
 pub mod args;
+pub mod capture;
 pub mod converter;
 pub mod expr;
 pub mod fact;
@@ -22,6 +24,7 @@ pub mod matcher;
 pub mod notes;
 pub mod pattern;
 pub mod phase;
+pub mod progress;
 pub mod sample;
 pub mod session;
 pub mod table;

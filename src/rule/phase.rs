@@ -21,6 +21,8 @@ pub enum Phase {
     CacheResponse,
     /// The condition of a caching rule: its request part at request time, the whole at response time.
     Caching,
+    /// Formats of the log: the exchange is over, and of its messages only what was kept is there.
+    Log,
 }
 
 impl Phase {
@@ -50,6 +52,7 @@ impl Phase {
             Self::AfterResponse => "http-after-response",
             Self::CacheResponse => "cache-response",
             Self::Caching => "cache-rule",
+            Self::Log => "log-format",
         }
     }
 }

@@ -85,6 +85,18 @@ impl<'s> Sample<'s> {
         }
     }
 
+    /// The same value, whose text is in `arena`.
+    pub fn copied_in<'a>(self, arena: &'a Bump) -> Sample<'a> {
+        match self {
+            Self::Bool(value) => Sample::Bool(value),
+            Self::Int(value) => Sample::Int(value),
+            Self::Ip(value) => Sample::Ip(value),
+            Self::Str(text) => Sample::Str(arena.alloc_slice_copy(text)),
+            Self::Bin(bytes) => Sample::Bin(arena.alloc_slice_copy(bytes)),
+            Self::Method(name) => Sample::Method(arena.alloc_slice_copy(name)),
+        }
+    }
+
     /// This value as one of type `to`; `None` when it cannot be one. New text goes to `arena`.
     pub fn cast(self, to: Type, arena: &'s Bump) -> Option<Self> {
         match to {

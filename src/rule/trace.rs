@@ -142,7 +142,7 @@ impl Before {
         edited(&self.request, &now.request, &mut effects);
         edited(&self.response, &now.response, &mut effects);
         if let Some(id) = variable {
-            let value = txn.vars.value(id, txn.arena).map(|sample| text(sample, txn.arena));
+            let value = txn.var(id).map(|sample| text(sample, txn.arena));
             effects.push(value.map_or_else(|| "variable unset".to_owned(), |value| format!("variable = {value:?}")));
         }
         match verdict {

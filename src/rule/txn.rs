@@ -8,13 +8,15 @@ use std::{
 use bumpalo::Bump;
 
 use super::{
+    capture::Captures,
     fact::Fact,
+    format::Format,
     notes::Notes,
     sample::Sample,
     session::Session,
     table::{Table, Tracked},
     track::Tracks,
-    vars::Vars,
+    vars::{SetWhen, SharedVars, VarId, VarScope, Vars},
 };
 use crate::{
     message::{Request, Response},
@@ -32,6 +34,8 @@ pub struct Client {
     pub bind: Option<BindName>,
     /// When the connection was accepted.
     pub accepted: Timestamp,
+    /// Milliseconds that the handshake took; 0 in clear.
+    pub handshake: u32,
     /// The TLS session; `None` in clear.
     pub tls: Option<Tls>,
     /// What rules keep for the connection; empty until one of them asks.
@@ -90,6 +94,21 @@ pub trait Env {
 
     /// The table at a place of the configuration's list; `None` when there is none.
     fn table(&self, place: usize) -> Option<&Arc<Table>>;
+
+    /// The variables of the process; `None` where there is none.
+    fn process_vars(&self) -> Option<&SharedVars> {
+        None
+    }
+
+    /// What the frontend captures; `None` where there is no frontend.
+    fn captures(&self) -> Option<&Captures> {
+        None
+    }
+
+    /// How the frontend makes unique ids (`unique-id-format`); `None` when it makes none.
+    fn unique_id(&self) -> Option<&Format> {
+        None
+    }
 }
 
 /// One exchange under evaluation: everything a fetch may read and an action may change.
@@ -128,5 +147,73 @@ impl Txn<'_> {
     pub fn tracks(&mut self) -> &Arc<Tracks> {
         let session = || self.client.known_session().cloned();
         self.notes.tracks.get_or_insert_with(|| Arc::new(Tracks::new(session())))
+    }
+
+    /// The request's unique id, made when it is first asked for; `None` when the frontend makes none.
+    pub fn unique_id(&self) -> Option<&[u8]> {
+        let make = || self.env.unique_id().map(|format| format.text_in(self).into()).unwrap_or_default();
+        let id: &[u8] = self.notes.unique_id.get_or_init(make);
+        Some(id).filter(|id| !id.is_empty())
+    }
+
+    /// The request's number in the process, given when it is first asked for; 0 where nobody numbers.
+    pub fn number(&self) -> u32 {
+        *self.notes.number.get_or_init(|| match self.env.fact(Fact::NextNumber) {
+            Some(Sample::Int(number)) => u32::try_from(number & 0xffff_ffff).unwrap_or_default(),
+            _ => 0,
+        })
+    }
+
+    /// The variable's value; `None` when it has none.
+    pub fn var(&self, id: VarId) -> Option<Sample<'_>> {
+        match id.scope {
+            VarScope::Proc => self.env.process_vars()?.value(id, self.arena),
+            VarScope::Sess => self.client.known_session()?.vars.value(id, self.arena),
+            VarScope::Txn | VarScope::Req | VarScope::Res => self.vars.value(id, self.arena),
+        }
+    }
+
+    /// Sets the variable at once, if the conditions hold. Returns whether they do.
+    pub fn set_var(&mut self, id: VarId, when: impl IntoIterator<Item = SetWhen>, sample: Sample<'_>) -> bool {
+        let sets = self.may_set(id, when, sample);
+        match self.shared_vars(id) {
+            _ if !sets => {}
+            Some(shared) => shared.set(id, Some(sample)),
+            None => self.vars.set(id, sample),
+        }
+        sets
+    }
+
+    /// As [`Txn::set_var`], while samples are borrowed.
+    pub fn note_var(&self, id: VarId, when: impl IntoIterator<Item = SetWhen>, sample: Sample<'_>) -> bool {
+        let sets = self.may_set(id, when, sample);
+        if sets {
+            self.note(id, Some(sample));
+        }
+        sets
+    }
+
+    /// Takes the variable's value away, while samples are borrowed.
+    pub fn unset_var(&self, id: VarId) {
+        self.note(id, None);
+    }
+
+    fn note(&self, id: VarId, sample: Option<Sample<'_>>) {
+        match self.shared_vars(id) {
+            Some(shared) => shared.set(id, sample),
+            None => self.vars.note(id, sample),
+        }
+    }
+
+    fn may_set(&self, id: VarId, when: impl IntoIterator<Item = SetWhen>, new: Sample<'_>) -> bool {
+        when.into_iter().all(|when| when.holds(id, new, self.var(id)))
+    }
+
+    fn shared_vars(&self, id: VarId) -> Option<&SharedVars> {
+        match id.scope {
+            VarScope::Proc => self.env.process_vars(),
+            VarScope::Sess => Some(&self.client.session().vars),
+            VarScope::Txn | VarScope::Req | VarScope::Res => None,
+        }
     }
 }

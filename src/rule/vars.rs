@@ -2,7 +2,7 @@
 
 use std::{
     net::IpAddr,
-    sync::{Mutex, MutexGuard, OnceLock, PoisonError},
+    sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock},
 };
 
 use bumpalo::Bump;
@@ -12,6 +12,8 @@ use super::sample::Sample;
 /// How long a variable lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum VarScope {
+    /// `proc`: the process, reloads included.
+    Proc,
     /// `sess`: the client's connection.
     Sess,
     /// `txn`: request and response.
@@ -24,20 +26,100 @@ pub enum VarScope {
 
 impl VarScope {
     /// Every scope with its word.
-    pub const ALL: [(&'static str, Self); 4] =
-        [("sess", Self::Sess), ("txn", Self::Txn), ("req", Self::Req), ("res", Self::Res)];
+    pub const ALL: [(&'static str, Self); 5] =
+        [("proc", Self::Proc), ("sess", Self::Sess), ("txn", Self::Txn), ("req", Self::Req), ("res", Self::Res)];
 }
 
-/// A variable: its number in the configuration and its scope.
+/// A variable: its number and its scope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct VarId {
-    /// Its number.
+    /// Its number: one name has the same in every configuration.
     pub index: u32,
     /// How long it lives.
     pub scope: VarScope,
 }
 
-/// Variables of one exchange (scopes `txn`, `req`, `res`) and of its connection (`sess`).
+/// When a variable is set (`set-var(name,cond…)`): every one that is written must hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SetWhen {
+    /// `ifexists`: it has a value, or is one of the process: those are there from the beginning, as in HAProxy.
+    Exists,
+    /// `ifnotexists`.
+    NotExists,
+    /// `ifempty`: the new value is an empty text.
+    Empty,
+    /// `ifnotempty`.
+    NotEmpty,
+    /// `ifset`: it has a value.
+    Set,
+    /// `ifnotset`.
+    NotSet,
+    /// `ifgt`: its value is greater than the new one; holds where they are not both integers.
+    Greater,
+    /// `iflt`: its value is less than the new one; holds where they are not both integers.
+    Less,
+}
+
+impl SetWhen {
+    /// Every condition by its word.
+    pub const WORDS: &'static [&'static str] =
+        &["ifexists", "ifnotexists", "ifempty", "ifnotempty", "ifset", "ifnotset", "ifgt", "iflt"];
+
+    /// The condition that a word is.
+    pub fn named(word: &[u8]) -> Option<Self> {
+        Some(match word {
+            b"ifexists" => Self::Exists,
+            b"ifnotexists" => Self::NotExists,
+            b"ifempty" => Self::Empty,
+            b"ifnotempty" => Self::NotEmpty,
+            b"ifset" => Self::Set,
+            b"ifnotset" => Self::NotSet,
+            b"ifgt" => Self::Greater,
+            b"iflt" => Self::Less,
+            _ => return None,
+        })
+    }
+
+    /// Whether it holds for the new value and the old one of a variable.
+    pub fn holds(self, id: VarId, new: Sample<'_>, old: Option<Sample<'_>>) -> bool {
+        let exists = old.is_some() || id.scope == VarScope::Proc;
+        let empty = matches!(new, Sample::Str(b"") | Sample::Bin(b""));
+        match self {
+            Self::Exists => exists,
+            Self::NotExists => !exists,
+            Self::Empty => empty,
+            Self::NotEmpty => !empty,
+            Self::Set => old.is_some(),
+            Self::NotSet => old.is_none(),
+            Self::Greater => !matches!((old, new), (Some(Sample::Int(old)), Sample::Int(new)) if old <= new),
+            Self::Less => !matches!((old, new), (Some(Sample::Int(old)), Sample::Int(new)) if old >= new),
+        }
+    }
+}
+
+/// Variables that several exchanges share: those of a connection, those of the process. A value is read as a copy.
+#[derive(Debug, Default)]
+pub struct SharedVars(RwLock<Vars>);
+
+impl SharedVars {
+    /// As [`Vars::value`].
+    pub fn value<'s>(&self, id: VarId, arena: &'s Bump) -> Option<Sample<'s>> {
+        let vars = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        Some(vars.value(id, arena)?.copied_in(arena))
+    }
+
+    /// Sets the variable; `None` unsets it.
+    pub fn set(&self, id: VarId, sample: Option<Sample<'_>>) {
+        let mut vars = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        match sample {
+            Some(sample) => vars.set(id, sample),
+            None => vars.unset(id),
+        }
+        vars.compact();
+    }
+}
+
+/// Variables of one exchange (scopes `txn`, `req`, `res`), or what [`SharedVars`] guards.
 /// Kept by the connection; its room is reused from request to request.
 #[derive(Clone, Debug, Default)]
 pub struct Vars {
@@ -157,10 +239,16 @@ impl Vars {
         self.slots.retain(|(id, _)| id.scope != VarScope::Req);
     }
 
-    /// The exchange is over: forgets everything but `sess` variables.
-    pub fn end_exchange(&mut self) {
-        self.settle();
-        self.slots.retain(|(id, _)| id.scope == VarScope::Sess);
+    /// Gives the room back that old values hold, when it is most of it.
+    fn compact(&mut self) {
+        let piece = |value: &Value| match value {
+            Value::Str(piece) | Value::Bin(piece) | Value::Method(piece) => piece.end - piece.start,
+            _ => 0,
+        };
+        let used: usize = self.slots.iter().map(|(_, value)| piece(value)).sum();
+        if self.text.len() < 256 || self.text.len() / 2 < used {
+            return;
+        }
         self.spare.clear();
         for (_, value) in &mut self.slots {
             if let Value::Str(piece) | Value::Bin(piece) | Value::Method(piece) = value {
@@ -171,7 +259,7 @@ impl Vars {
         std::mem::swap(&mut self.text, &mut self.spare);
     }
 
-    /// The connection is over: forgets everything and keeps the room.
+    /// The exchange is over: forgets everything and keeps the room.
     pub fn clear(&mut self) {
         self.settle();
         self.slots.clear();
@@ -225,18 +313,43 @@ mod tests {
     fn scopes_end_when_their_part_of_the_exchange_ends() {
         let arena = Bump::new();
         let mut vars = Vars::default();
-        let (sess, txn, req) = (id(0, VarScope::Sess), id(1, VarScope::Txn), id(2, VarScope::Req));
+        let (txn, req) = (id(1, VarScope::Txn), id(2, VarScope::Req));
         vars.set(txn, Sample::Str(b"t"));
-        vars.set(sess, Sample::Str(b"first"));
-        vars.set(sess, Sample::Str(b"s"));
         vars.set(req, Sample::Int(1));
         vars.end_request();
         assert_eq!(vars.value(req, &arena), None);
         assert_eq!(vars.value(txn, &arena), Some(Sample::Str(b"t")));
-        vars.end_exchange();
+        vars.clear();
         assert_eq!(vars.value(txn, &arena), None);
-        assert_eq!(vars.value(sess, &arena), Some(Sample::Str(b"s")));
-        assert_eq!(vars.text, b"s");
+    }
+
+    #[test]
+    fn what_is_shared_holds_no_old_values() {
+        let arena = Bump::new();
+        let shared = SharedVars::default();
+        let x = id(0, VarScope::Proc);
+        for number in 0..1000 {
+            shared.set(x, Some(Sample::Str(format!("value {number}").as_bytes())));
+        }
+        assert_eq!(shared.value(x, &arena), Some(Sample::Str(b"value 999")));
+        assert!(shared.0.read().unwrap().text.len() < 512);
+        shared.set(x, None);
+        assert_eq!(shared.value(x, &arena), None);
+    }
+
+    #[test]
+    fn conditions_of_setting() {
+        let (text, empty, three, five) = (Sample::Str(b"a"), Sample::Str(b""), Sample::Int(3), Sample::Int(5));
+        let all = |new, old, scope| -> Vec<&str> {
+            let holds = |word: &&&str| SetWhen::named(word.as_bytes()).unwrap().holds(id(0, scope), new, old);
+            SetWhen::WORDS.iter().filter(holds).copied().collect()
+        };
+        assert_eq!(all(text, None, VarScope::Txn), ["ifnotexists", "ifnotempty", "ifnotset", "ifgt", "iflt"]);
+        assert_eq!(all(empty, None, VarScope::Proc), ["ifexists", "ifempty", "ifnotset", "ifgt", "iflt"]);
+        assert_eq!(all(three, Some(five), VarScope::Txn), ["ifexists", "ifnotempty", "ifset", "ifgt"]);
+        assert_eq!(all(five, Some(three), VarScope::Txn), ["ifexists", "ifnotempty", "ifset", "iflt"]);
+        assert_eq!(all(five, Some(five), VarScope::Txn), ["ifexists", "ifnotempty", "ifset"]);
+        assert_eq!(all(five, Some(text), VarScope::Txn), ["ifexists", "ifnotempty", "ifset", "ifgt", "iflt"]);
     }
 
     #[test]
@@ -255,11 +368,11 @@ mod tests {
     fn what_is_noted_counts_at_once_and_stays() {
         let arena = Bump::new();
         let mut vars = Vars::default();
-        let (txn, sess) = (id(0, VarScope::Txn), id(1, VarScope::Sess));
+        let (txn, other) = (id(0, VarScope::Txn), id(1, VarScope::Res));
         vars.set(txn, Sample::Str(b"old"));
         let old = vars.value(txn, &arena);
         vars.note(txn, Some(Sample::Str(b"new")));
-        vars.note(sess, Some(Sample::Str(b"kept")));
+        vars.note(other, Some(Sample::Str(b"kept")));
         assert_eq!(old, Some(Sample::Str(b"old")));
         assert_eq!(vars.value(txn, &arena), Some(Sample::Str(b"new")));
         assert_eq!(vars.clone().value(txn, &arena), Some(Sample::Str(b"new")));
@@ -267,8 +380,8 @@ mod tests {
         assert_eq!(vars.value(txn, &arena), Some(Sample::Int(1)));
         vars.note(txn, None);
         assert_eq!(vars.value(txn, &arena), None);
-        vars.end_exchange();
+        vars.end_request();
         assert_eq!(vars.value(txn, &arena), None);
-        assert_eq!(vars.value(sess, &arena), Some(Sample::Str(b"kept")));
+        assert_eq!(vars.value(other, &arena), Some(Sample::Str(b"kept")));
     }
 }

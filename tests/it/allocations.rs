@@ -157,6 +157,7 @@ impl Connection {
         state.metrics.requests.add(1);
         state.metrics.duration.observe(Duration::from_micros(5));
         state.requests(ending.rule).count(ending.outcome, ending.reason);
+        scratch.take_back(&mut plan);
         Some(ending)
     }
 

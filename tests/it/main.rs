@@ -34,6 +34,7 @@ mod http2;
 mod imports;
 mod listening;
 mod lists;
+mod log;
 mod mirror;
 mod passing;
 mod poisoning;

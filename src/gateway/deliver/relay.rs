@@ -37,6 +37,7 @@ impl<R: Reply, U: Upload> Delivery<'_, R, U> {
         self.plan.route = Route::Pass(bypass);
         self.ending = Ending::client_gone(&self.plan);
         let mut head = outgoing(&self.request);
+        forward::add_unique_id(self.snapshot, &mut self.plan, self.client, &mut self.request, &mut head);
         if self.upload.awaits_continue() {
             // The server may refuse before the body comes.
             head.fields.set(b"Expect", b"100-continue");
@@ -45,10 +46,13 @@ impl<R: Reply, U: Upload> Delivery<'_, R, U> {
             opened = upstream::open(&self.worker.pool, self.snapshot, self.plan.backend, &head, |_| {}) => opened,
             () = self.upload.gone(false) => return Ok(Flow::Left),
         };
-        let mut exchange = match opened {
-            Ok(exchange) => exchange,
+        let (server, mut exchange) = match opened {
+            Ok(opened) => opened,
             Err(failure) => return self.refuse(&failure).await,
         };
+        let connect = u32::try_from(self.plan.started.elapsed().as_millis()).unwrap_or(u32::MAX);
+        let progress = &mut self.plan.notes.progress;
+        (progress.server, progress.queue, progress.connect) = (Some(server), Some(0), Some(connect));
         let patience = Instant::now() + PATIENCE;
         let mut continued = false;
         loop {
@@ -66,7 +70,10 @@ impl<R: Reply, U: Upload> Delivery<'_, R, U> {
                     }
                     self.reply.interim(&interim).await?;
                 }
-                Ok(Head::Final(response)) => return self.pass_on(response, exchange, bypass).await,
+                Ok(Head::Final(response)) => {
+                    self.plan.notes.progress.answered_after(connect, self.plan.started);
+                    return self.pass_on(response, exchange, bypass).await;
+                }
                 Ok(Head::Interim(_)) => {
                     let failure = Failure::new(FailureKind::Protocol, "101 to a request that asked for no upgrade");
                     return self.fail(&failure).await;

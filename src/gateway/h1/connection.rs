@@ -57,7 +57,7 @@ pub trait Service: Send {
     /// which then serves the request at hand and ends.
     fn refresh(&mut self) -> bool;
     /// Decides what becomes of `request`, which rules may edit.
-    fn decide(&mut self, client: &Client, request: &mut Request, received: Instant) -> Self::Plan;
+    fn decide(&mut self, client: &Client, request: &mut Request, received: Instant, waited: Waited) -> Self::Plan;
     /// Whether requests are answered before the proxy engine (`tune.front`).
     fn is_front(&self) -> bool;
     /// Appends the answer that memory has to `wire`, with the field line `connection` (or nothing) in
@@ -81,25 +81,36 @@ pub trait Service: Send {
     ) -> impl Future<Output = Served<Self::Plan>> + Send;
     /// Has the proxy engine answer; counts and logs the request. `None`: the connection is used up.
     fn pass<S: Socket>(&mut self, passed: Passed<Self::Plan, S>) -> impl Future<Output = Option<Carrier<S>>> + Send;
-    /// The request's part of the log line, if there is to be one.
-    fn line(&self, client: &Client, request: &Request) -> Line;
+    /// What a log line is to be about, if there is to be one.
+    fn line(&self, request: &Request) -> Line;
+    /// Whether requests are logged: who waits for what is measured then.
+    fn logs(&self) -> bool;
     /// Counts and logs a request that ended here.
-    fn ended(&mut self, plan: &Self::Plan, line: &Line, ending: &Ending, traffic: Traffic);
+    fn ended(&mut self, plan: &mut Self::Plan, client: &Client, line: Line, ending: &Ending, traffic: Traffic);
     /// Counts and logs a request whose client left before anything was done for it.
-    fn left(&mut self, plan: &Self::Plan, line: &Line, traffic: Traffic);
+    fn left(&mut self, plan: &mut Self::Plan, client: &Client, line: Line, traffic: Traffic);
     /// What is said to a client whose request cannot be read; `None`: nothing, the connection just ends.
     fn page(&self, refusal: &Refusal) -> Option<Answer>;
     /// Counts and logs a request that could not be read.
     fn refused(&mut self, client: &Client, refusal: &Refusal, traffic: Traffic);
 }
 
+/// How long a head was waited for, in milliseconds; nothing where requests are not logged.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Waited {
+    /// From the end of the last response, or of the handshake, to the first byte.
+    pub idle: u32,
+    /// From then to the end of the head.
+    pub head: u32,
+}
+
 /// What became of a request that was to be answered here.
 #[derive(Debug)]
 pub enum Served<P> {
     /// It was answered.
-    Done(Ending),
+    Done(P, Ending),
     /// The answer broke off, or the client left.
-    Broken(Ending),
+    Broken(P, Ending),
     /// Nothing was sent; the proxy engine must answer it.
     Pass(P, Request),
 }
@@ -126,7 +137,7 @@ pub struct Passed<P, S> {
     pub request: Request,
     /// What its head said about the connection.
     pub terms: Terms,
-    /// Its part of the log line.
+    /// What its log line is to be about.
     pub line: Line,
     /// When its head was complete.
     pub received: Instant,
@@ -175,6 +186,8 @@ pub async fn serve<S: Socket, V: Service>(socket: S, client: Client, service: V,
         wire: Wire::default(),
         deadline,
         received_mark: 0,
+        settled: Instant::now(),
+        begun: None,
         is_first: true,
     };
     connection.run(link).await;
@@ -192,6 +205,10 @@ struct Connection<V> {
     deadline: Instant,
     /// What the link had received when the last request ended, less what was read ahead.
     received_mark: u64,
+    /// When the last response had ended, or the handshake.
+    settled: Instant,
+    /// When the head at hand began; `None`: it was there when the last request ended, or nobody asks.
+    begun: Option<Instant>,
     /// Whether no request has come yet.
     is_first: bool,
 }
@@ -215,11 +232,12 @@ impl<V: Service> Connection<V> {
             link.inbox_mut().advance(size);
             let keep = self.service.refresh() && terms.keep_alive && !self.life.is_draining();
             self.request.is_first = std::mem::take(&mut self.is_first);
-            let mut plan = self.service.decide(&self.client, &mut self.request, received);
+            let waited = self.waited(received);
+            let mut plan = self.service.decide(&self.client, &mut self.request, received, waited);
             let waiting = self.wire.len();
             if let Some(ending) = self.answer_from_memory(&mut plan, terms.version, keep) {
                 let sent = self.wire.len().saturating_sub(waiting) as u64;
-                if !self.deliver(&mut link, &plan, &ending, keep, (received, sent)).await {
+                if !self.deliver(&mut link, &mut plan, &ending, keep, (received, sent)).await {
                     return;
                 }
                 continue;
@@ -229,6 +247,14 @@ impl<V: Service> Connection<V> {
                 None => return,
             }
         }
+    }
+
+    /// How long the head was waited for.
+    fn waited(&mut self, received: Instant) -> Waited {
+        let Some(begun) = self.begun.take() else { return Waited::default() };
+        let millis = |time: Duration| u32::try_from(time.as_millis()).unwrap_or(u32::MAX);
+        let idle = millis(begun.saturating_duration_since(self.settled));
+        Waited { idle, head: millis(received.saturating_duration_since(begun)) }
     }
 
     fn answer_from_memory(&mut self, plan: &mut V::Plan, version: Version, keep: bool) -> Option<Ending> {
@@ -281,6 +307,7 @@ impl<V: Service> Connection<V> {
             let read = link.fill(HEAD_ROOM, Some(until)).await;
             self.life.set_idle(false);
             match read {
+                Ok(1..) if had == 0 && self.service.logs() => self.begun = Some(Instant::now()),
                 Ok(1..) => {}
                 Err(error) if error.kind() == io::ErrorKind::TimedOut && had > 0 => {
                     return Some(Awaited::Refused(Refusal::new(408, "the head took too long")));
@@ -301,7 +328,7 @@ impl<V: Service> Connection<V> {
     async fn deliver<S: Socket>(
         &mut self,
         link: &mut Link<S>,
-        plan: &V::Plan,
+        plan: &mut V::Plan,
         ending: &Ending,
         keep: bool,
         (received, sent): (Instant, u64),
@@ -311,8 +338,9 @@ impl<V: Service> Connection<V> {
         let now = Instant::now();
         self.deadline = now + self.service.timeouts().keep_alive;
         let traffic = Traffic { received: self.taken(link), sent, duration: now - received };
-        let line = self.service.line(&self.client, &self.request);
-        self.service.ended(plan, &line, ending, traffic);
+        let line = self.service.line(&self.request);
+        self.service.ended(plan, &self.client, line, ending, traffic);
+        self.settled = now;
         if alive && !keep {
             link.linger(LINGER.0, LINGER.1).await;
         }
@@ -341,16 +369,16 @@ impl<V: Service> Connection<V> {
     async fn exchange<S: Socket>(
         &mut self,
         mut link: Link<S>,
-        plan: V::Plan,
+        mut plan: V::Plan,
         terms: Terms,
         keep: bool,
         received: Instant,
     ) -> Option<Link<S>> {
-        let line = self.service.line(&self.client, &self.request);
+        let line = self.service.line(&self.request);
         if self.send(&mut link).await.is_err() {
             // The answers before this one did not arrive; this request has been counted all the same.
             let traffic = Traffic { received: self.taken(&link), sent: 0, duration: received.elapsed() };
-            self.service.left(&plan, &line, traffic);
+            self.service.left(&mut plan, &self.client, line, traffic);
             return None;
         }
         let request = std::mem::take(&mut self.request);
@@ -364,17 +392,18 @@ impl<V: Service> Connection<V> {
         // Unless whoever answers says otherwise.
         reply.persist(incoming.is_drainable());
         let mut upload = Http1Upload::new(reader, &mut incoming, stall);
-        let kept = plan.clone();
-        let (ending, outgoing) = match self.service.serve(plan, &self.client, request, &mut reply, &mut upload).await {
-            Served::Done(ending) => (ending, reply.finish()),
-            Served::Broken(ending) => (ending, reply.break_off()),
-            Served::Pass(plan, request) => {
-                return self.pass(link, plan, request, (terms, keep), line, received).await;
-            }
-        };
+        let (mut plan, ending, outgoing) =
+            match self.service.serve(plan, &self.client, request, &mut reply, &mut upload).await {
+                Served::Done(plan, ending) => (plan, ending, reply.finish()),
+                Served::Broken(plan, ending) => (plan, ending, reply.break_off()),
+                Served::Pass(plan, request) => {
+                    return self.pass(link, plan, request, (terms, keep), line, received).await;
+                }
+            };
         let duration = received.elapsed();
         let traffic = Traffic { received: self.taken(&link), sent: link.sent() - sent, duration };
-        self.service.ended(&kept, &line, &ending, traffic);
+        self.service.ended(&mut plan, &self.client, line, &ending, traffic);
+        self.settled = received + duration;
         self.follow_up(Carrier { link, incoming, outgoing }).await
     }
 
@@ -393,6 +422,7 @@ impl<V: Service> Connection<V> {
         let passed = Passed { plan, client: self.client.clone(), request, terms, line, received, carrier };
         let back = self.service.pass(passed).await?;
         self.taken(&back.link);
+        self.settled = Instant::now();
         self.follow_up(back).await
     }
 

@@ -9,7 +9,7 @@ use std::{
 
 use super::*;
 use crate::config::{
-    Backend, Balance, Bind, BindTls, ClientTimeouts, Id, LogSink, Place, Server, ServerAddress, ServerTimeouts,
+    Backend, Balance, Bind, BindTls, ClientTimeouts, Id, Log, Place, Server, ServerAddress, ServerTimeouts,
 };
 
 /// Longest time that something is waited for.
@@ -47,7 +47,10 @@ fn config(origin: &str, binds: &[&str]) -> Config {
         switches: Vec::new(),
         default_backend: Some(Id::new(0)),
         cache_rules: Vec::new(),
-        log: LogSink::None,
+        captures: Default::default(),
+        unique_id: None,
+        unique_id_header: None,
+        log: Log::default(),
     };
     let server = Server { name: "a".into(), address: ServerAddress::Tcp(origin.parse().unwrap()) };
     let backend = Backend {

@@ -14,7 +14,6 @@ const CIPHERS: Global = Accepted("rustls offers TLS 1.2 and 1.3 with suites that
 const COMPRESSION: Global = Accepted("responses are not compressed yet");
 const ENVIRONMENT: Global = Honoured(global::environment);
 const EXPOSE: Global = Accepted("no word is hidden here");
-const LOG: Global = Accepted("the access log has one format");
 const LUA: Global = Refused("Lua is not built");
 const PROCESS: Global = Accepted("the process keeps the rights it was started with; let the service manager set them");
 const QUIC: Global = Accepted("QUIC is not spoken");
@@ -95,8 +94,8 @@ pub(in crate::lang) const TABLE: &[Row<GlobalHandler>] = &[
     row("limited-quic", G, QUIC),
     row("localpeer", G, TEXT),
     row("log", G, Honoured(log::global)),
-    row("log-send-hostname", G, LOG),
-    row("log-tag", G, LOG),
+    row("log-send-hostname", G, Honoured(log::send_hostname)),
+    row("log-tag", G, Honoured(log::global_tag)),
     row("lua-load", G, LUA),
     row("lua-load-per-thread", G, LUA),
     row("lua-prepend-path", G, LUA),
@@ -145,8 +144,8 @@ pub(in crate::lang) const TABLE: &[Row<GlobalHandler>] = &[
     row("server-state-base", G, STATE),
     row("server-state-file", G, STATE),
     row("set-dumpable", G, TUNING),
-    row("set-var", G, Refused("process-wide variables are not built yet")),
-    row("set-var-fmt", G, Refused("process-wide variables are not built yet")),
+    row("set-var", G, Honoured(global::set_var)),
+    row("set-var-fmt", G, Honoured(global::set_var_fmt)),
     row("setenv", G, ENVIRONMENT),
     row("spread-checks", G, TUNING),
     row("ssl-default-bind-ciphers", G, CIPHERS),

@@ -13,7 +13,6 @@ type Proxy = Status<ProxyHandler>;
 const CHECKS: Proxy = Refused("health checks are not built yet: every server counts as up; leave the line out");
 const CONNECTIONS: Proxy = Accepted("connections to clients and to servers are kept and shared where HTTP allows it");
 const ENGINE: Proxy = Accepted("it tunes HAProxy's engine, not this one");
-const LOG: Proxy = Accepted("the access log has one format");
 const STICKY: Proxy = Accepted("no client is kept with one server");
 
 pub(in crate::lang) const TABLE: &[Row<ProxyHandler>] = &[
@@ -35,8 +34,8 @@ pub(in crate::lang) const TABLE: &[Row<ProxyHandler>] = &[
     row("option clitcpka", ALL, ENGINE),
     row("option contstats", ALL, ENGINE),
     row("option disable-h2-upgrade", ALL, ENGINE),
-    row("option dontlog-normal", ALL, LOG),
-    row("option dontlognull", ALL, LOG),
+    row("option dontlog-normal", ALL, Honoured(log::errors_only)),
+    row("option dontlognull", ALL, Accepted("a connection without a request has no line in any case")),
     row("option external-check", BACK, CHECKS),
     row("option forceclose", ALL, CONNECTIONS),
     row("option forwarded", ALL, Refused("not built; `http-request set-header` can make the field")),
@@ -62,13 +61,13 @@ pub(in crate::lang) const TABLE: &[Row<ProxyHandler>] = &[
     row("option httpchk", BACK, CHECKS),
     row("option httpclose", ALL, CONNECTIONS),
     row("option httplog", ALL, Honoured(log::httplog)),
-    row("option httpslog", ALL, LOG),
+    row("option httpslog", ALL, Honoured(log::httpslog)),
     row("option idle-close-on-response", ALL, CONNECTIONS),
     row("option independent-streams", ALL, ENGINE),
     row("option ldap-check", BACK, CHECKS),
-    row("option log-health-checks", ALL, LOG),
-    row("option log-separate-errors", ALL, LOG),
-    row("option logasap", ALL, LOG),
+    row("option log-health-checks", ALL, Accepted("health checks are not built yet")),
+    row("option log-separate-errors", ALL, Honoured(log::separate_errors)),
+    row("option logasap", ALL, Accepted("a line is written when the response is complete")),
     row("option mysql-check", BACK, CHECKS),
     row("option nolinger", ALL, ENGINE),
     row("option originalto", ALL, Refused("not built; `http-request set-header` can make the field")),
@@ -89,7 +88,7 @@ pub(in crate::lang) const TABLE: &[Row<ProxyHandler>] = &[
     row("option tcp-smart-accept", ALL, ENGINE),
     row("option tcp-smart-connect", ALL, ENGINE),
     row("option tcpka", ALL, ENGINE),
-    row("option tcplog", ALL, LOG),
+    row("option tcplog", ALL, Honoured(log::tcplog)),
     row("option transparent", ALL, Refused("Tidegate does not guess servers; name them with `server`")),
     row("option use-small-buffers", ALL, ENGINE),
 ];

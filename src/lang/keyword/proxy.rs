@@ -6,13 +6,12 @@ use super::{
     place::{ALL, BACK, FRONT, LISTENING, RULED, SERVED},
     row,
 };
-use crate::lang::section::{bind, log, nuster, pages, proxy, route, rules, server, table, timeout};
+use crate::lang::section::{bind, capture, log, nuster, pages, proxy, route, rules, server, table, timeout};
 
 type Proxy = Status<ProxyHandler>;
 
 const CHECKS: Proxy = Refused("health checks are not built yet: every server counts as up; leave the line out");
 const ENGINE: Proxy = Accepted("it tunes HAProxy's engine, not this one");
-const LOG: Proxy = Accepted("the access log has one format");
 const STICKY: Proxy = Accepted("no client is kept with one server");
 
 pub(in crate::lang) const TABLE: &[Row<ProxyHandler>] = &[
@@ -25,17 +24,9 @@ pub(in crate::lang) const TABLE: &[Row<ProxyHandler>] = &[
     row("block", ALL, Refused("write `http-request deny if …`")),
     row("cache-response", ALL, Honoured(rules::cache_response)),
     row("cache-rule", ALL, Honoured(rules::cache_rule)),
-    row("capture cookie", FRONT, Accepted("captures are not logged, and `capture.*` is refused where it is used")),
-    row(
-        "capture request header",
-        FRONT,
-        Accepted("captures are not logged, and `capture.*` is refused where it is used"),
-    ),
-    row(
-        "capture response header",
-        FRONT,
-        Accepted("captures are not logged, and `capture.*` is refused where it is used"),
-    ),
+    row("capture cookie", FRONT, Honoured(capture::cookie)),
+    row("capture request header", FRONT, Honoured(capture::request_header)),
+    row("capture response header", FRONT, Honoured(capture::response_header)),
     row("clitcpka-cnt", ALL, ENGINE),
     row("clitcpka-idle", ALL, ENGINE),
     row("clitcpka-intvl", ALL, ENGINE),
@@ -65,7 +56,7 @@ pub(in crate::lang) const TABLE: &[Row<ProxyHandler>] = &[
     row("contimeout", BACK, Honoured(timeout::contimeout)),
     row("cookie", BACK, Refused("keeping a client with one server is not built yet")),
     row("crt", ALL, Refused("not built")),
-    row("declare capture", FRONT, Accepted("captures are not logged, and `capture.*` is refused where it is used")),
+    row("declare capture", FRONT, Honoured(capture::declare)),
     row("default-server", BACK, Honoured(server::default_server)),
     row("default_backend", FRONT, Honoured(route::default_backend)),
     row("description", ALL, Accepted("it is for people")),
@@ -77,12 +68,12 @@ pub(in crate::lang) const TABLE: &[Row<ProxyHandler>] = &[
     row("email-alert myhostname", ALL, Accepted("no mail is sent")),
     row("email-alert to", ALL, Accepted("no mail is sent")),
     row("enabled", ALL, Accepted("sections are enabled")),
-    row("error-log-format", ALL, LOG),
     row("errorfile", ALL, Honoured(pages::errorfile)),
     row("errorfiles", ALL, Honoured(pages::errorfiles)),
     row("errorloc", ALL, Honoured(pages::errorloc)),
     row("errorloc302", ALL, Honoured(pages::errorloc)),
     row("errorloc303", ALL, Honoured(pages::errorloc303)),
+    row("error-log-format", ALL, Honoured(log::of_errors)),
     row("external-check command", BACK, CHECKS),
     row("external-check path", BACK, CHECKS),
     row("filter bwlim-in", ALL, Refused("not built")),
@@ -133,10 +124,10 @@ pub(in crate::lang) const TABLE: &[Row<ProxyHandler>] = &[
     row("ignore-persist", BACK, STICKY),
     row("load-server-state-from-file", ALL, ENGINE),
     row("log", ALL, Honoured(log::proxy)),
-    row("log-format", ALL, LOG),
-    row("log-format-sd", ALL, LOG),
-    row("log-steps", ALL, LOG),
-    row("log-tag", ALL, LOG),
+    row("log-format", ALL, Honoured(log::format)),
+    row("log-format-sd", ALL, Honoured(log::structured)),
+    row("log-steps", ALL, Accepted("a line is written when the response is complete")),
+    row("log-tag", ALL, Honoured(log::tag)),
     row("max-keep-alive-queue", ALL, ENGINE),
     row("max-session-srv-conns", BACK, STICKY),
     row("maxconn", FRONT, Honoured(proxy::maxconn)),
@@ -279,8 +270,8 @@ pub(in crate::lang) const TABLE: &[Row<ProxyHandler>] = &[
     row("timeout tarpit", ALL, Honoured(timeout::tarpit)),
     row("timeout tunnel", BACK, Refused("an upgraded connection has `timeout client` and `timeout server`")),
     row("transparent", ALL, Refused("Tidegate does not guess servers; name them with `server`")),
-    row("unique-id-format", ALL, LOG),
-    row("unique-id-header", FRONT, Refused("not built yet")),
+    row("unique-id-format", FRONT, Honoured(capture::unique_id)),
+    row("unique-id-header", FRONT, Honoured(capture::unique_id_header)),
     row("use-fcgi-app", ALL, Refused("not built")),
     row("use-server", SERVED, Refused("write a backend for it and `use_backend`")),
     row("use_backend", LISTENING, Honoured(route::use_backend)),

@@ -92,6 +92,10 @@ codes! {
     STORED_FOR_ALL = "E0412";
     /// A field that a reply gets anyway.
     FIELD_IGNORED = "W0413";
+    /// A format of the log asks for what is gone when it is written.
+    TOO_LATE = "E0414";
+    /// A flag of a format that does nothing.
+    FORMAT_FLAG = "W0415";
     /// A file that should hold an HTTP response and does not.
     BAD_MESSAGE = "E0420";
     /// An `http-errors` section is named that does not exist.

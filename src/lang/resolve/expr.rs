@@ -34,13 +34,32 @@ pub fn expr(scope: &mut Scope<'_>, word: &Word, phase: Phase) -> Option<Expr> {
     in_phase(scope, word, &calls, phase)
 }
 
+/// The expression that a word of `global` is: it is evaluated before there is a connection.
+pub fn global_expr(scope: &mut Scope<'_>, word: &Word) -> Option<Expr> {
+    let expr = expr(scope, word, Phase::Request)?;
+    internal(scope, std::iter::once(&expr), word).then_some(expr)
+}
+
+/// Whether expressions read nothing but what is there before the first connection; else that is reported.
+pub(super) fn internal<'e>(scope: &mut Scope<'_>, exprs: impl IntoIterator<Item = &'e Expr>, word: &Word) -> bool {
+    let there = |expr: &&Expr| matches!(expr.fetch().source, Source::Constant | Source::Variable | Source::Gateway);
+    let Some(expr) = exprs.into_iter().find(|expr| !there(expr)) else { return true };
+    let text = String::from_utf8_lossy(expr.text());
+    let message = format!("`{text}` is {}, and `global` is read before there is any", expr.fetch().source.name());
+    scope.report(
+        Diagnostic::error(codes::TOO_EARLY, word.span, message).help("write a constant, such as `str(x)` or `int(1)`"),
+    );
+    false
+}
+
 /// The expression of these calls, outside ACLs.
 pub(super) fn in_phase(scope: &mut Scope<'_>, word: &Word, calls: &[Call], phase: Phase) -> Option<Expr> {
     let row = fetch_row(scope, word, calls.first()?, phase.on_response())?;
     let expr = build(scope, word, calls, row)?;
     let span = calls.first().zip(calls.last()).map(|(first, last)| word.part(first.whole.start..last.whole.end));
-    let subject = format!("`{}`", String::from_utf8_lossy(expr.text()));
-    let finding = too_early(scope, &subject, std::iter::once(&expr), phase, span.unwrap_or(word.span));
+    let (subject, span) = (format!("`{}`", String::from_utf8_lossy(expr.text())), span.unwrap_or(word.span));
+    let early = too_early(scope, &subject, std::iter::once(&expr), phase, span);
+    let finding = early.or_else(|| too_late(&subject, &expr, phase, span));
     let fine = finding.is_none();
     scope.diagnostics.extend(finding);
     fine.then_some(expr)
@@ -70,6 +89,21 @@ pub(super) fn too_early<'e>(
         return None;
     };
     Some(Diagnostic::error(codes::TOO_EARLY, span, format!("{subject} {reads}")).help(help))
+}
+
+/// What is wrong when an expression of the log reads a message, of which nothing is left then.
+fn too_late(subject: &str, expr: &Expr, phase: Phase, span: Span) -> Option<Diagnostic> {
+    fn gone(expr: &Expr) -> bool {
+        expr.fetch().is_gone_at_the_end() || expr.args().acls().flat_map(|(_, acl)| acl.exprs()).any(gone)
+    }
+    if phase != Phase::Log || !gone(expr) {
+        return None;
+    }
+    let message = format!("{subject} reads a message, and when the log is written there is none any more");
+    Some(
+        Diagnostic::error(codes::TOO_LATE, span, message)
+            .help("keep it: `http-request set-var(txn.x) …` and `%[var(txn.x)]` here, or `capture` and `%hr`"),
+    )
 }
 
 /// Whether the expression is about the backend that was chosen.

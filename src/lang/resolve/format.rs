@@ -1,11 +1,11 @@
-//! Log-format strings (HAProxy manual §8.2.6): text, `%%`, `%[expression]`.
+//! Log-format strings (HAProxy manual §8.2.6): text, `%%`, `%[expression]`, aliases, flags, names.
 
-use super::{Scope, call::calls, codes, expr, known};
+use super::{Scope, call::calls, codes, expr};
 use crate::{
     lang::{ast::Word, diag::Diagnostic, suggest},
     rule::{
-        Format, Phase,
-        format::Piece,
+        Format, Phase, alias,
+        format::{Flags, Piece},
         template::{self, Part},
     },
 };
@@ -13,6 +13,29 @@ use crate::{
 /// The format that a word is.
 pub fn format(scope: &mut Scope<'_>, word: &Word, phase: Phase) -> Option<Format> {
     read(scope, word, phase, Use::Line)
+}
+
+/// The line of a log that a word is.
+pub fn log_format(scope: &mut Scope<'_>, word: &Word) -> Option<Format> {
+    read(scope, word, Phase::Log, Use::Log)
+}
+
+/// The format that a word of `global` is: it is written before there is a connection.
+pub fn global_format(scope: &mut Scope<'_>, word: &Word) -> Option<Format> {
+    let format = read(scope, word, Phase::Request, Use::Body)?;
+    expr::internal(scope, format.exprs(), word).then_some(format)
+}
+
+/// The unique id that a word is.
+pub fn unique_id(scope: &mut Scope<'_>, word: &Word) -> Option<Format> {
+    let format = read(scope, word, Phase::Request, Use::Id)?;
+    let itself = format.aliases().any(|row| row.name == "ID")
+        || format.exprs().any(|expr| expr.fetch().names.contains(&"unique-id"));
+    if itself {
+        scope.error(codes::FORMAT_SHAPE, word.span, "a unique id cannot be made of itself");
+        return None;
+    }
+    Some(format)
 }
 
 /// What a format is for.
@@ -24,6 +47,10 @@ pub(super) enum Use {
     Replacement,
     /// A body.
     Body,
+    /// A line of a log: blanks that follow each other are one.
+    Log,
+    /// A unique id: as [`Use::Line`], blanks that follow each other are one.
+    Id,
 }
 
 /// The format that a word is.
@@ -35,14 +62,18 @@ pub(super) fn read(scope: &mut Scope<'_>, word: &Word, phase: Phase, for_what: U
         scope,
         word,
         phase,
-        groups: for_what == Use::Replacement,
+        for_what,
         plain: Vec::new(),
         start: 0,
+        flags: Flags::default(),
         pieces: Vec::new(),
     };
     reader.run()?;
     let pieces = reader.pieces;
-    Some(Format::new(pieces, &word.text))
+    Some(match for_what {
+        Use::Log => Format::of_log(pieces, &word.text),
+        _ => Format::new(pieces, &word.text),
+    })
 }
 
 /// A word without control characters but tab: it becomes part of a line.
@@ -57,42 +88,120 @@ struct Reader<'r, 's, 'w> {
     scope: &'r mut Scope<'s>,
     word: &'w Word,
     phase: Phase,
-    groups: bool,
+    for_what: Use,
     /// Text not yet made a piece.
     plain: Vec<u8>,
     /// Where it starts.
     start: usize,
+    /// What `%{…}o` has set for the rest.
+    flags: Flags,
     pieces: Vec<Piece>,
 }
 
 impl Reader<'_, '_, '_> {
     fn run(&mut self) -> Option<()> {
         let mut at = 0;
-        while let Some(&byte) = self.word.text.get(at) {
-            if byte != b'%' {
-                self.plain.push(byte);
-                at += 1;
-                continue;
-            }
-            match self.word.text.get(at + 1) {
-                Some(b'%') => {
+        while let Some(byte) = self.byte(at) {
+            match (byte, self.byte(at + 1)) {
+                (b'%', Some(b'%')) => {
                     self.plain.push(b'%');
                     at += 2;
                 }
-                Some(b'[') => {
+                (b'%', _) => {
                     self.flush()?;
-                    at = self.sample(at)?;
+                    at = self.item(at)?;
                     self.start = at;
                 }
-                _ => return self.other(at),
+                (b' ', Some(b' ')) if matches!(self.for_what, Use::Log | Use::Id) => at += 1,
+                _ => {
+                    self.plain.push(byte);
+                    at += 1;
+                }
             }
         }
         self.flush()
     }
 
-    /// `%[expression]`; returns where it ends.
-    fn sample(&mut self, at: usize) -> Option<usize> {
-        let (calls, end) = match calls(self.word, at + 2, true) {
+    fn byte(&self, at: usize) -> Option<u8> {
+        self.word.text.get(at).copied()
+    }
+
+    /// `%[(name)][{flags}][expression]` or `%[(name)][{flags}]alias`, whose `%` is at `start`; returns where it ends.
+    fn item(&mut self, start: usize) -> Option<usize> {
+        let mut at = start + 1;
+        if self.byte(at) == Some(b'(') {
+            // Names are for encodings that have them; a line of text has none.
+            at = self.closed(start, at, b')')? + 1;
+        }
+        let mut flags = self.flags;
+        if self.byte(at) == Some(b'{') {
+            let end = self.closed(start, at, b'}')?;
+            flags = self.changed(flags, at + 1, end)?;
+            at = end + 1;
+        }
+        if self.byte(at) == Some(b'[') {
+            return self.sample(at, flags);
+        }
+        self.alias(start, at, flags)
+    }
+
+    /// Where what opens at `at` is closed.
+    fn closed(&mut self, start: usize, at: usize, with: u8) -> Option<usize> {
+        let rest = self.word.text.get(at..).unwrap_or_default();
+        let found = memchr::memchr(with, rest).map(|end| at + end);
+        if found.is_none() {
+            let opened = self.word.part(start..at + 1);
+            self.scope.error(codes::FORMAT_SHAPE, opened, format!("this is not closed with `{}`", char::from(with)));
+        }
+        found
+    }
+
+    /// The flags with what the bytes between two places say of them.
+    fn changed(&mut self, mut flags: Flags, from: usize, to: usize) -> Option<Flags> {
+        let text = self.word.text.get(from..to).unwrap_or_default();
+        let mut at = from;
+        for word in text.split(|byte| *byte == b',') {
+            let span = self.word.part(at..at + word.len());
+            at += word.len() + 1;
+            let (on, name) = match word.split_first() {
+                Some((b'+', name)) => (true, name),
+                Some((b'-', name)) => (false, name),
+                // HAProxy reads a flag without a sign, and does nothing.
+                _ if matches!(word, b"Q" | b"X" | b"E" | b"M") => {
+                    let message = format!("the flag `{}` does nothing without a sign", String::from_utf8_lossy(word));
+                    self.scope.warn(codes::FORMAT_FLAG, span, message, "write `+` or `-` before it");
+                    continue;
+                }
+                _ => (true, word),
+            };
+            match name {
+                b"Q" => flags.quote = on,
+                b"X" => flags.hex = on,
+                b"E" => flags.escape = on,
+                // What is not there is a dash in logs in any case.
+                b"M" => {}
+                b"json" | b"cbor" | b"bin" => {
+                    let name = String::from_utf8_lossy(name);
+                    let message = format!("the encoding `{name}` of HAProxy 3 is not built");
+                    self.scope.refuse(codes::UNBUILT_ACTION, span, message);
+                    return None;
+                }
+                _ => {
+                    let message = format!("unknown flag `{}`", String::from_utf8_lossy(word));
+                    let finding = Diagnostic::error(codes::FORMAT_SHAPE, span, message);
+                    self.scope.report(finding.help(
+                        "flags are `Q` (quotes), `X` (hexadecimal) and `E` (escapes), with `+` or `-` before each",
+                    ));
+                    return None;
+                }
+            }
+        }
+        Some(flags)
+    }
+
+    /// `[expression]`; returns where it ends.
+    fn sample(&mut self, at: usize, flags: Flags) -> Option<usize> {
+        let (calls, end) = match calls(self.word, at + 1, true) {
             Ok(read) => read,
             Err(finding) => {
                 self.scope.report(finding);
@@ -100,36 +209,39 @@ impl Reader<'_, '_, '_> {
             }
         };
         if self.word.text.get(end) != Some(&b']') {
-            self.scope.error(codes::FORMAT_SHAPE, self.word.part(at..at + 2), "this `%[` is not closed");
+            self.scope.error(codes::FORMAT_SHAPE, self.word.part(at - 1..at + 1), "this `%[` is not closed");
             return None;
         }
         let expr = expr::in_phase(self.scope, self.word, &calls, self.phase)?;
-        self.pieces.push(Piece::Sample(expr));
+        self.pieces.push(Piece::Sample(expr, flags));
         Some(end + 1)
     }
 
-    /// A `%` that begins neither text nor an expression.
-    fn other(&mut self, at: usize) -> Option<()> {
-        let rest = self.word.text.get(at + 1..).unwrap_or_default();
-        let letters = rest.iter().take_while(|byte| byte.is_ascii_alphabetic()).count();
+    /// The letters of an alias; returns where they end.
+    fn alias(&mut self, start: usize, at: usize, flags: Flags) -> Option<usize> {
+        let rest = self.word.text.get(at..).unwrap_or_default();
+        let letters = rest.iter().take_while(|byte| byte.is_ascii_alphanumeric()).count();
         let name = String::from_utf8_lossy(rest.get(..letters).unwrap_or_default()).into_owned();
-        let span = self.word.part(at..at + 1 + letters.max(1).min(rest.len()));
-        if matches!(rest.first(), Some(b'{' | b'(')) {
-            self.scope.refuse(
-                codes::UNBUILT_ACTION,
-                span,
-                "flags and names in formats (`%{…}`, `%(…)`) are not built yet",
-            );
-        } else if known::is_alias(&name) {
-            self.scope.refuse(codes::UNBUILT_ACTION, span, format!("the log alias `%{name}` is not built yet"));
+        if name == "o" {
+            self.flags = flags;
+            return Some(at + letters);
+        }
+        if let Some(row) = alias::find(&name) {
+            self.pieces.push(Piece::Alias(row, flags));
+            return Some(at + letters);
+        }
+        let span = self.word.part(start..(at + letters.max(1)).min(self.word.text.len()));
+        let help = "write `%%` for a percent sign, `%[…]` for a sample";
+        if name == "OG" {
+            self.scope.refuse(codes::UNBUILT_ACTION, span, "the log alias `%OG` is not built: nothing traces here");
         } else if name.is_empty() {
             let finding = Diagnostic::error(codes::FORMAT_SHAPE, span, "this `%` begins nothing");
-            self.scope.report(finding.help("write `%%` for a percent sign, `%[…]` for a sample"));
+            self.scope.report(finding.help(help));
         } else {
-            let nearest = suggest::nearest(&name, known::aliases()).map(|alias| format!("%{alias}"));
+            let nearest = suggest::nearest(&name, alias::ROWS.iter().map(|row| row.name));
+            let nearest = nearest.map(|alias| format!("%{alias}"));
             let finding = Diagnostic::error(codes::UNKNOWN_ALIAS, span, format!("unknown log alias `%{name}`"));
-            let finding = finding.help("write `%%` for a percent sign, `%[…]` for a sample");
-            self.scope.report(finding.did_you_mean(nearest.as_deref()));
+            self.scope.report(finding.help(help).did_you_mean(nearest.as_deref()));
         }
         None
     }
@@ -140,7 +252,7 @@ impl Reader<'_, '_, '_> {
         if plain.is_empty() {
             return Some(());
         }
-        if !self.groups {
+        if self.for_what != Use::Replacement {
             self.pieces.push(Piece::Text(plain.into()));
             return Some(());
         }

@@ -28,12 +28,14 @@ pub use self::{
     action::{accepted_actions, actions, message, page, page_status, pages_of, redirect_line, rule},
     cache_rule::{CacheRuleDraft, Dialect, WAIT_ON, cache_rule, parameters},
     cond::{cond, split_cond},
-    expr::expr,
-    format::format,
+    expr::{expr, global_expr},
+    format::{format, global_format, log_format, unique_id},
     known::{actions as known_actions, converters as known_converters, fetches as known_fetches},
     lists::Lists,
-    vars::VarNames,
+    vars::{VarNames, process_variable},
 };
+
+use crate::rule::capture::Captures;
 
 use super::{
     Outside,
@@ -53,6 +55,8 @@ pub struct Scope<'a> {
     pub diagnostics: &'a mut Vec<Diagnostic>,
     /// The ACLs of the proxy.
     pub acls: &'a mut Acls,
+    /// What the proxy captures; rules add to it.
+    pub captures: &'a mut Captures,
     /// The proxy.
     pub proxy: Proxy<'a>,
     /// The names of all proxies.

@@ -3,11 +3,16 @@
 use std::path::PathBuf;
 
 use super::{Args, Kind, Loader, params};
-use crate::lang::{
-    ast::Line,
-    code,
-    keyword::{self, Status},
-    unit::TimeUnit,
+use crate::{
+    config::SetVar,
+    lang::{
+        ast::{Line, Word},
+        code,
+        keyword::{self, Status},
+        resolve::{self, Acls, Proxy, Scope},
+        unit::TimeUnit,
+    },
+    rule::capture::Captures,
 };
 
 /// Reads a line of `global`.
@@ -74,4 +79,35 @@ pub(in crate::lang) fn bind_options(loader: &mut Loader<'_>, args: Args<'_>) {
     params::read(loader, keyword::bind::TABLE, &name, args, |loader, honour, word, values| {
         honour(loader, &mut nothing, word, values);
     });
+}
+
+/// `set-var proc.NAME EXPRESSION`.
+pub(in crate::lang) fn set_var(loader: &mut Loader<'_>, args: Args<'_>) {
+    variable(loader, args, |scope, word| resolve::global_expr(scope, word).map(SetVar::To));
+}
+
+/// `set-var-fmt proc.NAME FORMAT`.
+pub(in crate::lang) fn set_var_fmt(loader: &mut Loader<'_>, args: Args<'_>) {
+    variable(loader, args, |scope, word| resolve::global_format(scope, word).map(SetVar::Written));
+}
+
+fn variable(loader: &mut Loader<'_>, mut args: Args<'_>, read: impl FnOnce(&mut Scope<'_>, &Word) -> Option<SetVar>) {
+    let Some(name) = loader.need(&mut args, "a variable such as `proc.x`") else { return };
+    let Some(value) = loader.need(&mut args, "what it is set to") else { return };
+    loader.nothing_more(&args);
+    let (mut acls, mut captures) = (Acls::default(), Captures::default());
+    let mut scope = Scope {
+        outside: loader.outside,
+        diagnostics: &mut loader.diagnostics,
+        acls: &mut acls,
+        captures: &mut captures,
+        proxy: Proxy { name: "global", listens: false, serves: false },
+        proxies: &loader.names,
+        vars: &mut loader.vars,
+        lists: &mut loader.lists,
+        lenient: loader.lenient,
+    };
+    let id = resolve::process_variable(&mut scope, name);
+    let value = read(&mut scope, value);
+    loader.config.global.set_vars.extend(id.zip(value));
 }

@@ -5,6 +5,7 @@ mod address;
 pub(super) mod admin;
 mod args;
 pub(super) mod bind;
+pub(super) mod capture;
 mod check;
 pub(super) mod forward;
 pub(super) mod global;
@@ -106,6 +107,8 @@ pub(super) struct Loader<'a> {
     pub(super) lists: Lists,
     pub(super) config: Config,
     names: Names,
+    /// The log of `global`.
+    logs: log::GlobalLogs,
     /// `crt-base`.
     crt_base: Option<PathBuf>,
     /// What `nuster cache` in `global` says; `None`: the line is not there.
@@ -132,6 +135,7 @@ pub(super) fn read(
         lists: Lists::behind(sources),
         config: Config { files: sources.names().map(str::to_owned).collect(), ..Config::default() },
         names: Names::default(),
+        logs: log::GlobalLogs::default(),
         crt_base: None,
         nuster: None,
         noted: HashSet::new(),
@@ -209,6 +213,7 @@ impl Loader<'_> {
             outside: self.outside,
             diagnostics: &mut self.diagnostics,
             acls: &mut draft.acls,
+            captures: &mut draft.captures,
             proxy: Proxy { name: &draft.name, listens: draft.kind.listens(), serves: draft.kind.serves() },
             proxies: &self.names,
             vars: &mut self.vars,

@@ -21,7 +21,7 @@ use crate::{
         source::Span,
         suggest,
     },
-    rule::{Rule, RuleSet, action::answer::Pages},
+    rule::{Format, Rule, RuleSet, action::answer::Pages, capture::Captures},
 };
 
 /// A proxy being put together.
@@ -45,6 +45,9 @@ pub(in crate::lang) struct Draft {
     pub(super) timeouts: Timeouts,
     pub(super) forwardfor: Option<ForwardFor>,
     pub(super) logs: Logs,
+    pub(super) captures: Captures,
+    pub(super) unique_id: Option<Format>,
+    pub(super) unique_id_header: Option<String>,
     pub(super) binds: Vec<(Bind, Span)>,
     pub(super) servers: Vec<(Server, Span)>,
     pub(super) default_server: ServerDraft,
@@ -189,8 +192,8 @@ fn misplaced(loader: &mut Loader<'_>, draft: &Draft, name: &str, places: u16, ar
 fn negated(loader: &mut Loader<'_>, draft: &mut Draft, name: &str, args: &Args<'_>) {
     match name {
         "option forwardfor" => draft.forwardfor = None,
-        "log" => draft.logs = Logs::default(),
-        _ if name.starts_with("option ") => {}
+        "log" => draft.logs.none(),
+        _ if name.starts_with("option ") => draft.logs.without(name),
         _ => {
             let word = args.line.words.first().map(Word::lossy).unwrap_or_default();
             let message = format!("`{word}` cannot stand before `{name}`");
@@ -260,6 +263,9 @@ impl Draft {
             timeouts: Timeouts::default(),
             forwardfor: None,
             logs: Logs::default(),
+            captures: Captures::default(),
+            unique_id: None,
+            unique_id_header: None,
             binds: Vec::new(),
             servers: Vec::new(),
             default_server: ServerDraft::default(),
@@ -312,7 +318,10 @@ impl Draft {
             switches: self.targets.switches(),
             default_backend: self.targets.default.as_ref().map(Target::id).or(own),
             cache_rules: self.cache_rules.iter().map(|(id, ..)| *id).collect(),
-            log: self.logs.sink(loader.config.global.log),
+            captures: self.captures.clone(),
+            unique_id: self.unique_id.clone(),
+            unique_id_header: self.unique_id_header.clone(),
+            log: self.logs.log(loader),
         }
     }
 

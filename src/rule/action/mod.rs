@@ -21,14 +21,16 @@ use self::{
 };
 use super::{
     acl::{Cond, Tri},
+    alias::AliasRow,
+    capture::Place,
     expr::Expr,
     format::Format,
     matcher::Matcher,
-    notes::RulePlace,
+    notes::{LogLevel, RulePlace},
     phase::{Source, Stage},
     trace::Before,
     txn::Txn,
-    vars::{VarId, VarScope},
+    vars::{SetWhen, VarId, VarScope},
 };
 use crate::message::Response;
 
@@ -61,14 +63,18 @@ pub enum Action {
     SetStatus(u16, Box<str>),
     /// `early-hint NAME FMT`.
     EarlyHint(Box<str>, Format),
-    /// `set-var(scope.name) EXPR`.
-    SetVar(VarId, Expr),
-    /// `set-var-fmt(scope.name) FMT`.
-    SetVarFormat(VarId, Format),
+    /// `set-var(scope.name[,cond…]) EXPR`.
+    SetVar(VarId, Box<[SetWhen]>, Expr),
+    /// `set-var-fmt(scope.name[,cond…]) FMT`.
+    SetVarFormat(VarId, Box<[SetWhen]>, Format),
     /// `unset-var(scope.name)`.
     UnsetVar(VarId),
     /// `set-map`, `del-map`, `add-acl`, `del-acl`.
     ChangeList(Box<ListEdit>),
+    /// `capture EXPR len N`, `capture EXPR id N`.
+    Capture(Expr, Place),
+    /// `set-log-level LEVEL`.
+    SetLogLevel(LogLevel),
     /// `deny`.
     Deny(Box<Reply>),
     /// `return`.
@@ -168,6 +174,7 @@ impl RuleSet {
         self.rules.iter().all(|rule| {
             rule.action.edits_only_fields()
                 && rule.is_settled()
+                && rule.aliases().next().is_none()
                 && rule.exprs().all(|expr| expr.source().of_response_alone())
         })
     }
@@ -245,10 +252,15 @@ impl Rule {
         self.cond.iter().flat_map(Cond::exprs).chain(self.action.exprs())
     }
 
+    /// Every alias of a log format that its action writes.
+    pub fn aliases(&self) -> impl Iterator<Item = &'static AliasRow> {
+        self.action.formats().into_iter().flat_map(Format::aliases)
+    }
+
     /// Whether it keeps something for the connection.
     fn keeps_session(&self) -> bool {
         let of_connection = |id: VarId| id.scope == VarScope::Sess;
-        matches!(self.action, Action::SetVar(id, _) | Action::SetVarFormat(id, _) if of_connection(id))
+        matches!(self.action, Action::SetVar(id, ..) | Action::SetVarFormat(id, ..) if of_connection(id))
             || matches!(&self.action, Action::Track(track) if track.tracks == Tracking::Connection)
             || self.exprs().flat_map(Expr::vars).any(of_connection)
     }
@@ -263,9 +275,9 @@ impl Action {
     /// Every expression that it reads.
     pub fn exprs(&self) -> impl Iterator<Item = &Expr> {
         let expr = match self {
-            Self::SetVar(_, expr) => Some(expr),
             Self::Track(track) => Some(&track.key),
             Self::Counter(edit) => edit.expr(),
+            Self::SetVar(_, _, expr) | Self::Capture(expr, _) => Some(expr),
             _ => None,
         };
         expr.into_iter().chain(self.formats().into_iter().flat_map(Format::exprs))
@@ -274,7 +286,7 @@ impl Action {
     /// The variable that it sets.
     const fn variable(&self) -> Option<VarId> {
         match self {
-            Self::SetVar(id, _) | Self::SetVarFormat(id, _) | Self::UnsetVar(id) => Some(*id),
+            Self::SetVar(id, ..) | Self::SetVarFormat(id, ..) | Self::UnsetVar(id) => Some(*id),
             _ => None,
         }
     }
@@ -285,10 +297,10 @@ impl Action {
             Self::ReplaceHeader(replace) | Self::ReplaceValue(replace) => vec![&replace.with],
             Self::SetMethod(format) | Self::SetTarget(_, format) | Self::SetQuery(format) => vec![format],
             Self::EarlyHint(_, format) => vec![format],
-            Self::SetVarFormat(_, format) => vec![format],
             Self::ReplaceTarget(replace) => vec![&replace.with],
             Self::Deny(reply) | Self::Return(reply) | Self::Tarpit(reply) => reply.formats(),
             Self::Redirect(redirect) => redirect.formats(),
+            Self::SetVarFormat(_, _, format) => vec![format],
             Self::Allow
             | Self::DelHeader(_)
             | Self::SetVar(..)
@@ -299,7 +311,9 @@ impl Action {
             | Self::Auth(_)
             | Self::Close { .. }
             | Self::Track(_)
-            | Self::Counter(_) => vec![],
+            | Self::Counter(_)
+            | Self::Capture(..)
+            | Self::SetLogLevel(_) => vec![],
             Self::ChangeList(edit) => edit.formats(),
         }
     }
@@ -351,12 +365,6 @@ impl Action {
                 let value = format.text_in(txn);
                 txn.notes.hints.append(name.as_bytes(), value);
             }
-            Self::SetVar(id, expr) => set_var(*id, expr, txn),
-            Self::SetVarFormat(id, format) => {
-                let text = format.text_in(txn);
-                txn.vars.set(*id, super::Sample::Str(text));
-            }
-            Self::UnsetVar(id) => txn.vars.unset(*id),
             Self::Deny(reply) => return Flow::End(Verdict::Deny(reply.give(txn))),
             Self::Return(reply) => return Flow::End(Verdict::Answer(reply.give(txn))),
             Self::Tarpit(reply) => return Flow::End(Verdict::Tarpit(reply.give(txn))),
@@ -365,6 +373,25 @@ impl Action {
                 return Flow::End(Verdict::Deny(given));
             }
             Self::ChangeList(edit) => edit.apply(txn),
+            Self::SetVar(id, when, expr) => {
+                // A sample that is not there leaves the variable as it is.
+                let arena = txn.arena;
+                if let Some(sample) = expr.eval(txn).map(|sample| sample.copied_in(arena)) {
+                    txn.set_var(*id, when.iter().copied(), sample);
+                }
+            }
+            Self::SetVarFormat(id, when, format) => {
+                let text = format.text_in(txn);
+                txn.set_var(*id, when.iter().copied(), super::Sample::Str(text));
+            }
+            Self::UnsetVar(id) => txn.unset_var(*id),
+            Self::Capture(expr, place) => {
+                let captured = expr.eval(txn).and_then(|sample| sample.text(txn.arena));
+                if let (Some(text), Some(captures)) = (captured, txn.env.captures()) {
+                    txn.notes.captured.set(*place, text, captures.len(*place));
+                }
+            }
+            Self::SetLogLevel(level) => txn.notes.log_level = Some(*level),
             Self::Redirect(redirect) => {
                 if let Some(answer) = redirect.answer(txn) {
                     return Flow::End(Verdict::Answer(Given::Answer(Box::new(answer))));
@@ -377,20 +404,4 @@ impl Action {
         }
         Flow::Next
     }
-}
-
-/// A sample that is not there leaves the variable as it is.
-fn set_var(id: VarId, expr: &Expr, txn: &mut Txn<'_>) {
-    use super::Sample;
-    let arena = txn.arena;
-    let kept = match expr.eval(txn) {
-        None => return,
-        Some(Sample::Str(text)) => Sample::Str(arena.alloc_slice_copy(text)),
-        Some(Sample::Bin(bytes)) => Sample::Bin(arena.alloc_slice_copy(bytes)),
-        Some(Sample::Method(name)) => Sample::Method(arena.alloc_slice_copy(name)),
-        Some(Sample::Bool(value)) => Sample::Bool(value),
-        Some(Sample::Int(value)) => Sample::Int(value),
-        Some(Sample::Ip(address)) => Sample::Ip(address),
-    };
-    txn.vars.set(id, kept);
 }

@@ -56,7 +56,7 @@ pub(super) const ROWS: &[ConverterRow] = &[
             match args.at(1) {
                 Arg::Text(key) => algorithm.code(key, bytes(sample)?, txn),
                 Arg::Var(id) => {
-                    let text = txn.vars.value(*id, txn.arena)?.text(txn.arena)?;
+                    let text = txn.var(*id)?.text(txn.arena)?;
                     let mut key = bumpalo::collections::Vec::with_capacity_in(text.len(), txn.arena);
                     coding::from_base64(text, &mut key)?;
                     algorithm.code(&key, bytes(sample)?, txn)

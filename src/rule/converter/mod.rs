@@ -1,6 +1,7 @@
 //! Steps on a sample: one row a converter (HAProxy manual §7.3.1).
 
 mod address;
+mod capture;
 pub(super) mod coding;
 pub mod date;
 pub mod digest;
@@ -13,7 +14,7 @@ mod number;
 mod piece;
 pub mod query;
 pub mod regsub;
-mod strftime;
+pub(super) mod strftime;
 pub(super) mod table;
 pub(super) mod text;
 mod token;
@@ -71,6 +72,7 @@ pub fn rows() -> impl Iterator<Item = &'static ConverterRow> {
         regsub::ROWS,
         language::ROWS,
         variable::ROWS,
+        capture::ROWS,
         hash::ROWS,
         digest::ROWS,
         coding::ROWS,

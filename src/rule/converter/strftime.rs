@@ -28,7 +28,7 @@ const MONTHS: [&str; 12] = [
 
 /// A point in time on the calendar of a zone.
 #[derive(Clone, Debug)]
-pub(super) struct Moment<'a> {
+pub(in crate::rule) struct Moment<'a> {
     /// Since 1970, UTC.
     seconds: i64,
     nanoseconds: i64,
@@ -50,7 +50,7 @@ pub(super) struct Moment<'a> {
 }
 
 impl<'a> Moment<'a> {
-    pub(super) fn utc(seconds: i64) -> Self {
+    pub(in crate::rule) fn utc(seconds: i64) -> Self {
         Self::at(seconds, 0, "GMT")
     }
 
@@ -58,6 +58,45 @@ impl<'a> Moment<'a> {
         let known = jiff::Timestamp::from_second(seconds).unwrap_or(jiff::Timestamp::MAX);
         let info = zone.to_offset_info(known);
         Self::at(seconds, info.offset().seconds().into(), arena.alloc_str(info.abbreviation()))
+    }
+
+    /// So many seconds east of UTC.
+    pub(in crate::rule) fn east(seconds: i64, offset: i64) -> Self {
+        Self::at(seconds, offset, "")
+    }
+
+    /// Seconds east of UTC.
+    pub(in crate::rule) const fn offset(&self) -> i64 {
+        self.offset
+    }
+
+    /// `30/Nov/2026:22:20:52`.
+    pub(in crate::rule) fn of_log(&self) -> impl std::fmt::Display + '_ {
+        std::fmt::from_fn(|out| {
+            let (day, year) = (self.day, self.year);
+            write!(out, "{day:02}/{}/{year}:{:02}:{:02}:{:02}", self.month_name(), self.hour, self.minute, self.second)
+        })
+    }
+
+    /// `Nov 30 22:20:52`, as syslog has it (RFC 3164 §4.1.2).
+    pub(in crate::rule) fn of_syslog(&self) -> impl std::fmt::Display + '_ {
+        std::fmt::from_fn(|out| {
+            let (month, day) = (self.month_name(), self.day);
+            write!(out, "{month} {day:2} {:02}:{:02}:{:02}", self.hour, self.minute, self.second)
+        })
+    }
+
+    /// `2026-11-30T22:20:52`.
+    pub(in crate::rule) fn of_iso(&self) -> impl std::fmt::Display + '_ {
+        std::fmt::from_fn(|out| {
+            let (year, month, day) = (self.year, self.month, self.day);
+            write!(out, "{year}-{month:02}-{day:02}T{:02}:{:02}:{:02}", self.hour, self.minute, self.second)
+        })
+    }
+
+    fn month_name(&self) -> &'static str {
+        let at = usize::try_from(self.month - 1).ok();
+        at.and_then(|at| MONTHS.get(at)?.get(..3)).unwrap_or("-")
     }
 
     pub(super) fn with_fraction(self, nanoseconds: i64) -> Self {

@@ -32,12 +32,12 @@ pub(super) const ROWS: &[ConverterRow] = &[
         apply: |args, sample, txn| {
             let algorithm = match args.at(0) {
                 Arg::Text(name) => name,
-                Arg::Var(id) => txn.vars.value(*id, txn.arena)?.text(txn.arena)?,
+                Arg::Var(id) => txn.var(*id)?.text(txn.arena)?,
                 _ => return None,
             };
             let key = match args.at(1) {
                 Arg::Key(key) => Key { secret: &key.text, public: key.file.as_deref() },
-                Arg::Var(id) => Key { secret: txn.vars.value(*id, txn.arena)?.text(txn.arena)?, public: None },
+                Arg::Var(id) => Key { secret: txn.var(*id)?.text(txn.arena)?, public: None },
                 _ => return None,
             };
             Some(Sample::Int(verdict(algorithm, &key, bytes(sample)?, txn)))

@@ -1,19 +1,13 @@
 //! Converters that set, join or compare variables (HAProxy manual §7.3.1).
 
 use super::{Arg, ArgFault, Args, ConverterRow, Sample, TEXT, Txn, Type, bytes, joined, text};
-use crate::rule::args::{ArgKind, ArgSpec};
+use crate::rule::{
+    args::{ArgKind, ArgSpec},
+    vars::SetWhen,
+};
 
 /// When `set-var` sets.
-const CONDITION: ArgSpec = ArgSpec::may(ArgKind::Word(&[
-    "ifexists",
-    "ifnotexists",
-    "ifempty",
-    "ifnotempty",
-    "ifset",
-    "ifnotset",
-    "ifgt",
-    "iflt",
-]));
+const CONDITION: ArgSpec = ArgSpec::may(ArgKind::Word(SetWhen::WORDS));
 
 const ANY: ConverterRow = ConverterRow { input: Type::Any, output: Type::Any, ..TEXT };
 const JOIN: &[ArgSpec] = &[ArgSpec::may(ArgKind::Text), ArgSpec::may(ArgKind::Var), ArgSpec::may(ArgKind::Text)];
@@ -23,13 +17,8 @@ pub(super) const ROWS: &[ConverterRow] = &[
         names: &["set-var"],
         args: &[ArgSpec::need(ArgKind::Var), CONDITION, CONDITION, CONDITION, CONDITION],
         apply: |args, sample, txn| {
-            let id = args.var(0)?;
-            let old = txn.vars.value(id, txn.arena);
-            if !(1..=4).filter_map(|index| args.text(index)).all(|word| holds(word, sample, old)) {
-                return None;
-            }
-            txn.vars.note(id, Some(sample));
-            Some(sample)
+            let when = (1..=4).filter_map(|index| SetWhen::named(args.text(index)?));
+            txn.note_var(args.var(0)?, when, sample).then_some(sample)
         },
         ..ANY
     },
@@ -37,7 +26,7 @@ pub(super) const ROWS: &[ConverterRow] = &[
         names: &["unset-var"],
         args: &[ArgSpec::need(ArgKind::Var)],
         apply: |args, sample, txn| {
-            txn.vars.note(args.var(0)?, None);
+            txn.unset_var(args.var(0)?);
             Some(sample)
         },
         ..ANY
@@ -74,7 +63,7 @@ pub(super) const ROWS: &[ConverterRow] = &[
         output: Type::Int,
         apply: |args, sample, txn| {
             let one = text(sample)?;
-            let other = txn.vars.value(args.var(0)?, txn.arena)?.text(txn.arena)?;
+            let other = txn.var(args.var(0)?)?.text(txn.arena)?;
             let difference = one.iter().zip(other).find(|(one, other)| one != other);
             Some(Sample::Int(match difference {
                 Some((one, other)) => i64::from(*one) - i64::from(*other),
@@ -89,7 +78,7 @@ pub(super) const ROWS: &[ConverterRow] = &[
         input: Type::Bin,
         output: Type::Bool,
         apply: |args, sample, txn| {
-            let other = txn.vars.value(args.var(0)?, txn.arena)?.bytes(txn.arena)?;
+            let other = txn.var(args.var(0)?)?.bytes(txn.arena)?;
             Some(Sample::Bool(same(bytes(sample)?, other)))
         },
         ..TEXT
@@ -107,22 +96,8 @@ fn no_item() -> ArgFault {
     ArgFault::new(0, "neither a variable nor a suffix: there is nothing to add", help)
 }
 
-/// Whether a condition of `set-var` holds for the new and the old value.
-fn holds(word: &[u8], new: Sample<'_>, old: Option<Sample<'_>>) -> bool {
-    let empty = matches!(new, Sample::Str(b"") | Sample::Bin(b""));
-    match (word, new, old) {
-        (b"ifexists" | b"ifset", ..) => old.is_some(),
-        (b"ifnotexists" | b"ifnotset", ..) => old.is_none(),
-        (b"ifempty", ..) => empty,
-        (b"ifnotempty", ..) => !empty,
-        (b"ifgt", Sample::Int(new), Some(Sample::Int(old))) => old > new,
-        (b"iflt", Sample::Int(new), Some(Sample::Int(old))) => old < new,
-        _ => true,
-    }
-}
-
 /// The variable's text; empty when there is none.
 fn value<'s>(args: &Args, index: usize, txn: &'s Txn<'_>) -> &'s [u8] {
-    let value = args.var(index).and_then(|id| txn.vars.value(id, txn.arena));
+    let value = args.var(index).and_then(|id| txn.var(id));
     value.and_then(|value| value.text(txn.arena)).unwrap_or_default()
 }

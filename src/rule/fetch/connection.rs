@@ -40,6 +40,9 @@ pub(super) const ROWS: &[FetchRow] = &[
         draw: Draw::One(|_, txn| Some(Sample::Int(if txn.request.version == Version::Http2 { 2 } else { 1 }))),
         ..NUMBER
     },
+    // Where rules run or a line is written, the connection has come about.
+    FetchRow { names: &["fc_err"], draw: Draw::One(|_, _| Some(Sample::Int(0))), ..NUMBER },
+    FetchRow { names: &["fc_err_str"], draw: Draw::One(|_, _| Some(Sample::Str(b"Success"))), ..CONNECTION },
     // No bind takes the PROXY protocol yet.
     FetchRow { names: &["fc_rcvd_proxy"], draw: Draw::One(|_, _| Some(Sample::Bool(false))), ..FLAG },
 ];

@@ -83,5 +83,5 @@ fn given<'s>(args: &'s Args, _: &'s Txn<'_>) -> Option<Sample<'s>> {
 }
 
 fn variable<'s>(args: &'s Args, txn: &'s Txn<'_>) -> Option<Sample<'s>> {
-    txn.vars.value(args.var(0)?, txn.arena).or_else(|| args.text(1).map(Sample::Str))
+    txn.var(args.var(0)?).or_else(|| args.text(1).map(Sample::Str))
 }

@@ -22,7 +22,15 @@ pub(super) const ROWS: &[FetchRow] = &[
     FetchRow { names: &["fe_name"], draw: Draw::Fact(Fact::FrontendName), ..GATEWAY },
     FetchRow { names: &["fe_id"], draw: Draw::Fact(Fact::FrontendNumber), ..COUNT },
     FetchRow { names: &["fe_defbe"], draw: Draw::Fact(Fact::DefaultBackend), ..GATEWAY },
-    FetchRow { names: &["be_name"], draw: Draw::Fact(Fact::BackendName), ..BACKEND },
+    FetchRow {
+        names: &["be_name"],
+        // An exchange that ended before a backend was chosen is its frontend's in the log.
+        draw: Draw::One(|_, txn| {
+            let of_frontend = || txn.notes.progress.end.and_then(|_| txn.env.fact(Fact::FrontendName));
+            txn.env.fact(Fact::BackendName).or_else(of_frontend)
+        }),
+        ..BACKEND
+    },
     FetchRow { names: &["be_id"], draw: Draw::Fact(Fact::BackendNumber), ..BACKEND_NUMBER },
     FetchRow {
         names: &["fe_conn"],

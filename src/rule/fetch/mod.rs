@@ -4,10 +4,12 @@
 //! names a fetch.
 
 mod auth;
+mod capture;
 mod connection;
 mod constant;
 mod cookie;
 pub(super) mod counter;
+mod exchange;
 mod gateway;
 mod header;
 mod names;
@@ -39,10 +41,19 @@ pub struct FetchRow {
     pub output: Type,
     /// Where the value comes from.
     pub source: Source,
+    /// Whether it is still known when the exchange is over although it is of a message.
+    pub lasting: bool,
     /// What an ACL matches it with when it says nothing; `None`: what goes with the type.
     pub implied: Option<Method>,
     /// How it is drawn.
     pub draw: Draw,
+}
+
+impl FetchRow {
+    /// Whether there is nothing to draw it from once the exchange is over.
+    pub const fn is_gone_at_the_end(&self) -> bool {
+        matches!(self.source, Source::Request | Source::Response) && !self.lasting
+    }
 }
 
 /// Draws the value that expressions outside ACLs use; `None` when there is none.
@@ -108,6 +119,8 @@ pub fn rows() -> impl Iterator<Item = &'static FetchRow> {
         counter::COUNTERS,
         counter::ARRAYS,
         counter::ROWS,
+        capture::ROWS,
+        exchange::ROWS,
     ]
     .into_iter()
     .flatten()
@@ -127,6 +140,7 @@ const TEXT: FetchRow = FetchRow {
     args: &[],
     output: Type::Str,
     source: Source::Request,
+    lasting: false,
     implied: None,
     draw: Draw::One(|_, _| None),
 };

@@ -21,6 +21,7 @@ pub(super) const ROWS: &[FetchRow] = &[
     FetchRow {
         names: &["method"],
         output: Type::Method,
+        lasting: true,
         implied: Some(Method::Method),
         draw: Draw::One(|_, txn| Some(Sample::Method(method(txn.request)))),
         ..TEXT
@@ -73,16 +74,19 @@ pub(super) const ROWS: &[FetchRow] = &[
     FetchRow {
         names: &["http_first_req"],
         output: Type::Bool,
+        lasting: true,
         draw: Draw::One(|_, txn| Some(Sample::Bool(txn.request.is_first))),
         ..TEXT
     },
     FetchRow {
         names: &["capture.req.method"],
+        lasting: true,
         draw: Draw::One(|_, txn| Some(Sample::Str(txn.request.received_method()))),
         ..TEXT
     },
     FetchRow {
         names: &["capture.req.uri"],
+        lasting: true,
         draw: Draw::One(|_, txn| {
             let received = txn.request.received_target();
             let target = received.get(authority_end(received)..)?;
@@ -92,6 +96,7 @@ pub(super) const ROWS: &[FetchRow] = &[
     },
     FetchRow {
         names: &["capture.req.ver"],
+        lasting: true,
         draw: Draw::One(|_, txn| Some(Sample::Str(major(txn.request.version)))),
         ..TEXT
     },

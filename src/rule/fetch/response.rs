@@ -6,11 +6,12 @@ use super::{
 };
 
 const RESPONSE: FetchRow = FetchRow { source: Source::Response, ..TEXT };
+const LASTING: FetchRow = FetchRow { lasting: true, ..RESPONSE };
 
 pub(super) const ROWS: &[FetchRow] = &[
-    FetchRow { names: &["status"], output: Type::Int, draw: Draw::One(status), ..RESPONSE },
+    FetchRow { names: &["status"], output: Type::Int, draw: Draw::One(status), ..LASTING },
     // What the client gets, as far as it is known.
-    FetchRow { names: &["txn.status"], output: Type::Int, draw: Draw::One(status), ..RESPONSE },
+    FetchRow { names: &["txn.status"], output: Type::Int, draw: Draw::One(status), ..LASTING },
     FetchRow {
         names: &["server_status"],
         output: Type::Int,
@@ -20,8 +21,11 @@ pub(super) const ROWS: &[FetchRow] = &[
     },
     FetchRow {
         names: &["capture.res.ver"],
-        draw: Draw::One(|_, txn| txn.response.as_deref().map(|response| Sample::Str(major(response.version)))),
-        ..RESPONSE
+        draw: Draw::One(|_, txn| {
+            let version = txn.response.as_deref().map(|response| response.version);
+            version.or(txn.notes.response_version).map(|version| Sample::Str(major(version)))
+        }),
+        ..LASTING
     },
     FetchRow {
         names: &["res.ver", "resp_ver"],
@@ -31,5 +35,7 @@ pub(super) const ROWS: &[FetchRow] = &[
 ];
 
 fn status<'s>(_: &'s Args, txn: &'s Txn<'_>) -> Option<Sample<'s>> {
-    txn.response.as_deref().map(|response| Sample::Int(response.status.into()))
+    let ended = txn.notes.progress.end.map(|end| end.status).filter(|status| *status > 0);
+    let status = txn.response.as_deref().map(|response| response.status);
+    status.or(ended).map(|status| Sample::Int(status.into()))
 }

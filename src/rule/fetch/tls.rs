@@ -51,7 +51,11 @@ pub(super) const ROWS: &[FetchRow] = &[
         draw: Draw::One(|_, txn| session(txn).map(|_| Sample::Bool(false))),
         ..FLAG
     },
-    FetchRow { names: &["ssl_c_verify"], draw: Draw::One(|_, txn| session(txn).map(|_| Sample::Int(0))), ..NUMBER },
+    FetchRow {
+        names: &["ssl_c_verify", "ssl_c_err", "ssl_c_ca_err", "ssl_fc_err"],
+        draw: Draw::One(|_, txn| session(txn).map(|_| Sample::Int(0))),
+        ..NUMBER
+    },
 ];
 
 fn session<'s>(txn: &'s Txn<'_>) -> Option<&'s Tls> {

@@ -8,6 +8,7 @@ mod fetches;
 mod files;
 mod generated;
 mod lists;
+mod log;
 
 use std::{
     fs::{self, File},

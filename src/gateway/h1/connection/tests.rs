@@ -37,7 +37,7 @@ impl Service for Fake {
     fn refresh(&mut self) -> bool {
         true
     }
-    fn decide(&mut self, _client: &Client, _request: &mut Request, _received: Instant) {}
+    fn decide(&mut self, _client: &Client, _request: &mut Request, _received: Instant, _waited: Waited) {}
     fn is_front(&self) -> bool {
         !self.engine_only
     }
@@ -89,12 +89,12 @@ impl Service for Fake {
                 reply.head(&head, false).await.unwrap();
                 reply.data(Bytes::from_static(b"a")).await.unwrap();
                 reply.abort();
-                return Served::Broken(ENDING);
+                return Served::Broken((), ENDING);
             }
             b"/denied" => reply.whole(&head, Bytes::from_static(b"no")).await.unwrap(),
             _ => return Served::Pass((), request),
         }
-        Served::Done(ENDING)
+        Served::Done((), ENDING)
     }
     async fn pass<S: Socket>(&mut self, passed: Passed<(), S>) -> Option<Carrier<S>> {
         let mut carrier = passed.carrier;
@@ -111,13 +111,16 @@ impl Service for Fake {
         carrier.link.write(&wire.head, &wire.body, stall).await.ok()?;
         Some(carrier)
     }
-    fn line(&self, _client: &Client, _request: &Request) -> Line {
+    fn line(&self, _request: &Request) -> Line {
         None
     }
-    fn ended(&mut self, _plan: &(), _line: &Line, ending: &Ending, traffic: Traffic) {
+    fn logs(&self) -> bool {
+        false
+    }
+    fn ended(&mut self, _plan: &mut (), _client: &Client, _line: Line, ending: &Ending, traffic: Traffic) {
         self.note("ended", ending.status, traffic);
     }
-    fn left(&mut self, _plan: &(), _line: &Line, traffic: Traffic) {
+    fn left(&mut self, _plan: &mut (), _client: &Client, _line: Line, traffic: Traffic) {
         self.note("left", 0, traffic);
     }
     fn page(&self, refusal: &Refusal) -> Option<Answer> {

@@ -4,6 +4,7 @@ mod answer;
 mod count;
 mod header;
 mod list;
+mod log;
 mod redirect;
 mod target;
 mod variable;
@@ -96,6 +97,8 @@ const ROWS: &[Row] = &[
     Row { name: "del-map", phases: LIVE, usage: "(FILE) KEY", read: list::remove },
     Row { name: "add-acl", phases: ANSWERED, usage: "(FILE) KEY", read: list::add },
     Row { name: "del-acl", phases: ANSWERED, usage: "(FILE) KEY", read: list::remove },
+    Row { name: "capture", phases: LIVE, usage: "EXPRESSION len BYTES|id SLOT", read: log::capture },
+    Row { name: "set-log-level", phases: LIVE, usage: "LEVEL|silent", read: log::set_level },
     Row {
         name: "redirect",
         phases: ANSWERED,
@@ -247,8 +250,11 @@ fn fit_to_store(scope: &mut Scope<'_>, phase: Phase, rule: &Rule, span: Span) ->
     if phase != Phase::CacheResponse {
         return true;
     }
-    let Some(personal) = rule.exprs().find(|expr| !shared(expr)) else { return true };
-    let text = String::from_utf8_lossy(personal.text());
+    let personal =
+        rule.exprs().find(|expr| !shared(expr)).map(|expr| String::from_utf8_lossy(expr.text()).into_owned());
+    let Some(text) = personal.or_else(|| rule.aliases().next().map(|row| format!("%{}", row.name))) else {
+        return true;
+    };
     let message = format!("what is stored is for every client, and `{text}` is one client's");
     let finding = Diagnostic::error(codes::STORED_FOR_ALL, span, message);
     scope.report(

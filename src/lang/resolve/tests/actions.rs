@@ -277,7 +277,6 @@ fn variables_of_the_connection_outlive_the_request() {
     let mut exchange = exchange();
     exchange.run(&rules);
     exchange.vars.end_request();
-    exchange.vars.end_exchange();
     exchange.request = crate::message::Request::new(b"GET", b"/second");
     exchange.run(&rules);
     assert_eq!(Exchange::lines(&exchange.request.fields), ["X: /old/page"]);

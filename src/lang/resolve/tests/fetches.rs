@@ -4,7 +4,10 @@ use super::{Bench, Exchange, Proxy, line};
 use crate::{
     lang::{resolve::expr, testing::Desk},
     message::Version,
-    rule::{Notes, Phase, RulePlace},
+    rule::{
+        Notes, Phase, RulePlace,
+        progress::{End, Progress},
+    },
 };
 
 fn check(exchange: &mut Exchange, phase: Phase, cases: &[(&str, &str)]) {
@@ -245,6 +248,78 @@ fn credentials_are_read_as_in_haproxy() {
         check(&mut exchange, Phase::Request, &[("http_auth_bearer(X-Auth)", token)]);
     }
     check(&mut Exchange::get("/"), Phase::Request, &[("http_auth_bearer(X-Auth)", "str ")]);
+}
+
+#[test]
+fn an_exchange_tells_how_far_it_has_come() {
+    let mut exchange = Exchange::new("GET", "/", &[]).answered(200, &[]);
+    for (text, expected) in [
+        ("fc.timer.handshake", "int 0"),
+        ("req.timer.idle", "int 0"),
+        ("req.timer.hdr", "int 0"),
+        ("req.timer.tq", "int 0"),
+        ("req.timer.queue", "int -1"),
+        ("bc.timer.connect", "int -1"),
+        ("res.timer.hdr", "int -1"),
+        ("res.timer.data", "int -1"),
+        ("txn.timer.total", "int 0"),
+        ("txn.timer.user", "int 0"),
+        ("fc.timer.total", "int 0"),
+        ("txn.sess_term_state", "str --"),
+        ("txn.conn_retries", "int 0"),
+        ("txn.id32", "int 16"),
+        ("txn.outcome", "-"),
+        ("txn.reason", "-"),
+        ("bytes_in", "-"),
+        ("bytes_out", "-"),
+        ("fc_err", "int 0"),
+        ("fc_err_str", "str Success"),
+        ("ssl_fc_err", "-"),
+        ("capture.req.hdr(0)", "-"),
+        ("capture.res.hdr(0)", "-"),
+        ("unique-id", "-"),
+        ("method,capture-req(0)", "-"),
+        ("method,capture-res(0)", "-"),
+    ] {
+        check(&mut exchange, Phase::Log, &[(text, expected)]);
+    }
+    let (handshake, idle, head) = (3, 4, 5);
+    let end = End {
+        status: 200,
+        state: *b"SD",
+        active: 100,
+        received: 10,
+        sent: 20,
+        outcome: "miss",
+        reason: Some("uri-miss"),
+    };
+    exchange.notes.progress = Progress {
+        handshake,
+        idle,
+        head,
+        decided: true,
+        queue: Some(0),
+        connect: Some(7),
+        response: Some(11),
+        retries: 2,
+        end: Some(end),
+        ..Progress::default()
+    };
+    for (text, expected) in [
+        ("req.timer.tq", "int 12"),
+        ("res.timer.data", "int 82"),
+        ("txn.timer.total", "int 105"),
+        ("txn.timer.user", "int 108"),
+        ("fc.timer.total", "int 112"),
+        ("txn.sess_term_state", "str SD"),
+        ("txn.conn_retries", "int 2"),
+        ("txn.outcome", "str miss"),
+        ("txn.reason", "str uri-miss"),
+        ("req.bytes_in", "int 10"),
+        ("res.bytes_out", "int 20"),
+    ] {
+        check(&mut exchange, Phase::Log, &[(text, expected)]);
+    }
 }
 
 #[test]
