@@ -444,8 +444,8 @@ impl<R: Reply, U: Upload> Delivery<'_, R, U> {
         self.reply.end(None).await
     }
 
-    /// Sends a head after the response rules, with what says how it came about. `false`: a rule has put another response
-    /// in its place, which is complete.
+    /// Sends a head after the response rules, with what says how it came about. `false`: no body follows, be it
+    /// that a rule has taken it or put another response in the place of this one.
     async fn head(&mut self, mut head: Response, how: &How, bodyless: bool) -> io::Result<bool> {
         let rules = Rules::of(self.snapshot, &self.plan);
         let finish = if matches!(how.age, Age::Ours(_)) { respond::apply_cached } else { respond::apply };
@@ -460,8 +460,14 @@ impl<R: Reply, U: Upload> Delivery<'_, R, U> {
         respond::say(&how.status, &mut head);
         self.ending = Ending { status: head.status, outcome: how.outcome, reason: how.reason, rule: how.rule };
         self.upload.notice_end().await;
-        self.reply.head(&head, bodyless).await?;
-        Ok(true)
+        let head_only = self.request.method() == b"HEAD" || head.is_bodyless();
+        if bodyless && !head_only {
+            // `set-status` has made it a response with a body: an empty one.
+            head.fields.remove(b"Content-Length");
+            head.framing = Framing::None;
+        }
+        self.reply.head(&head, head_only).await?;
+        Ok(!head_only && !bodyless)
     }
 }
 

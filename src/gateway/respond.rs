@@ -12,7 +12,7 @@ use super::{
     surrogate,
 };
 use crate::{
-    message::{Request, Response},
+    message::{Framing, Request, Response},
     metrics::Outcome,
     ops::PurgeRequest,
     policy::{
@@ -79,7 +79,7 @@ impl<'s> Rules<'s> {
         self.sets.iter().all(Option::is_none)
     }
 
-    /// Whether one of them may close the connection or put another response in the place of this one.
+    /// Whether one of them may close the connection, put another response in the place of this one, or take its body.
     pub const fn may_end(&self) -> bool {
         self.may_end
     }
@@ -186,6 +186,11 @@ pub fn apply(
     // How these end is of no matter: no action of theirs replaces a response.
     for set in after.into_iter().flatten() {
         let _ = plan.with_response(rules.snapshot, client, request, response, arena, |txn| set.run(txn));
+    }
+    if response.status == 204 {
+        // `set-status` (RFC 9110 §8.6).
+        response.fields.remove(b"Content-Length");
+        response.framing = Framing::None;
     }
     // Whether the connection stays is not a rule's to say, nor is when the response was made (RFC 9110 §6.6.1, §7.6.1).
     response.fields.retain(|field| !hop::is_connection(field.name));

@@ -50,7 +50,7 @@ pub struct FrontendState {
     pub reads_only_response: bool,
     /// Whether its response rules track exchanges.
     pub tracks_responses: bool,
-    /// Whether its response rules may close the connection or answer in the place of the server.
+    /// Whether its response rules may close the connection, answer in the place of the server, or take the body away.
     pub ends_responses: bool,
     /// Where its log lines go, in the order of its `log` lines.
     pub outlets: Vec<Outlet>,
@@ -73,7 +73,7 @@ pub struct BackendState {
     pub reads_only_response: bool,
     /// Whether its response rules track exchanges.
     pub tracks_responses: bool,
-    /// Whether its response rules may close the connection or answer in the place of the server.
+    /// Whether its response rules may close the connection, answer in the place of the server, or take the body away.
     pub ends_responses: bool,
     /// The turn of `balance roundrobin`.
     turn: AtomicUsize,
@@ -111,7 +111,8 @@ impl Snapshot {
                 metrics: metrics.backend(&backend.name),
                 reads_only_response: read_only_response([&backend.response, &backend.after_response]),
                 tracks_responses: backend.response.tracks(),
-                ends_responses: !backend.response_content.is_empty() || backend.response.answers(),
+                ends_responses: !backend.response_content.is_empty()
+                    || ends([&backend.response, &backend.after_response]),
                 turn: AtomicUsize::new(0),
             })
             .collect();
@@ -209,7 +210,7 @@ impl FrontendState {
             metrics: metrics.frontend(&frontend.name),
             reads_only_response: read_only_response([&frontend.response, &frontend.after_response]),
             tracks_responses: frontend.response.tracks(),
-            ends_responses: frontend.response.answers(),
+            ends_responses: ends([&frontend.response, &frontend.after_response]),
             outlets: loggers.map(|logger| Outlet::new(outlets.number(&logger.target))).collect(),
             logged: AtomicU64::new(0),
             acceptors,
@@ -244,6 +245,10 @@ fn keeps_sessions(config: &Config) -> bool {
 
 fn made(spec: &Spec) -> Arc<Table> {
     Arc::new(Table::new(spec.clone()))
+}
+
+fn ends(sets: [&RuleSet; 2]) -> bool {
+    sets.iter().any(|set| set.answers())
 }
 
 fn read_only_response(sets: [&RuleSet; 2]) -> bool {

@@ -42,6 +42,58 @@ fn response_rules_answer_in_the_place_of_hits_misses_and_passed_responses() {
     gateway.assert_law();
 }
 
+/// What a rule gives a status with a body has an empty one, and its connections carry the next request all the same.
+#[test]
+fn a_status_with_a_body_gives_an_empty_one() {
+    let origin = Origin::start(|seen, wire| match seen.path() {
+        "/empty" => wire.reply(204, "Cache-Control: max-age=60", b""),
+        "/same" => wire.reply(304, "ETag: \"a\"", b""),
+        _ => wire.reply(200, "Cache-Control: max-age=60\nETag: \"a\"", b"whole"),
+    });
+    let lines = "    http-response set-status 299 if { status 204 304 }
+    cache-rule all ttl auto if METH_GET !{ path /same }";
+    let gateway = Gateway::start(&site(origin.address, lines));
+    let mut client = gateway.client();
+    for path in ["/empty", "/empty", "/same", "/whole", "/whole", "/empty"] {
+        for method in ["GET", "OPTIONS", "HEAD"] {
+            let answer = client.request(method, path, "If-None-Match: \"a\"", b"");
+            let (status, body) = match (path, method) {
+                ("/whole", "OPTIONS") => (200, "whole"),
+                ("/whole", "HEAD") if answer.status == 200 => (200, ""),
+                _ => (299, ""),
+            };
+            assert_eq!((answer.status, answer.text().as_str()), (status, body), "{method} {path}");
+        }
+    }
+    gateway.assert_law();
+}
+
+/// What a rule makes a 204 or 304 has no body, and its connections carry the next request all the same.
+#[test]
+fn a_status_without_a_body_takes_the_body_away() {
+    let origin = origin();
+    let lines = "    http-response set-status 204 if { req.hdr(X-Want) 204 }
+    http-after-response set-status 304 if { req.hdr(X-Want) 304 }
+    cache-rule all ttl auto if METH_GET { path /cached }";
+    let gateway = Gateway::start(&site(origin.address, lines));
+    let mut client = gateway.client();
+    for path in ["/cached", "/passed"] {
+        for want in ["204", "304", "204", "no", "304", "no"] {
+            for method in ["GET", "HEAD", "OPTIONS"] {
+                let answer = client.request(method, path, &format!("X-Want: {want}"), b"");
+                let (status, body) = match (want, method) {
+                    ("no", "HEAD") => (200, ""),
+                    ("no", _) => (200, "from the origin"),
+                    _ => (want.parse().unwrap(), ""),
+                };
+                assert_eq!((answer.status, answer.text().as_str()), (status, body), "{method} {path} {want}");
+                assert!(status != 204 || answer.field("content-length").is_none(), "{method} {path}");
+            }
+        }
+    }
+    gateway.assert_law();
+}
+
 #[test]
 fn a_client_in_the_tarpit_waits_and_is_noticed_when_it_leaves() {
     let origin = origin();

@@ -167,6 +167,7 @@ fn rules_answer_over_http_2() {
     let lines = "    http-request deny deny_status 403 if { path_beg /secret }
     http-request redirect location https://elsewhere.example/ code 302 if { path /moved }
     http-request return status 200 content-type text/plain string hello if { path /hello }
+    http-response set-status 204 if { req.hdr(x-want) 204 }
     http-after-response set-header X-After yes";
     let (gateway, mut client) = start(&origin, lines);
     let table = [("/secret/a", 403), ("/moved", 302), ("/hello", 200), ("/else", 200)];
@@ -174,7 +175,14 @@ fn rules_answer_over_http_2() {
         let answer = client.get(&format!("https://t.example{path}"));
         assert_eq!((answer.head.status.as_u16(), answer.field("x-after")), (status, Some("yes")), "{path}");
     }
-    assert_eq!(origin.count(), 1);
+    for method in ["GET", "POST", "GET"] {
+        let mut wanting = request(method, "https://t.example/want");
+        wanting.headers_mut().insert("x-want", "204".parse().unwrap());
+        let answer = client.exchange(wanting, b"").unwrap();
+        assert_eq!((answer.head.status.as_u16(), answer.body.len()), (204, 0), "{method}");
+        assert_eq!(answer.field("content-length"), None, "{method}");
+    }
+    assert_eq!(origin.count(), 4);
     gateway.assert_law();
 }
 

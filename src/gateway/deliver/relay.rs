@@ -87,6 +87,8 @@ impl<R: Reply, U: Upload> Delivery<'_, R, U> {
     /// Sends what the server answered.
     async fn pass_on(&mut self, mut response: Response, mut exchange: Exchange, bypass: Bypass) -> io::Result<Flow> {
         hop::strip(&mut response.fields);
+        let head_only = self.request.method() == b"HEAD";
+        let was_bodyless = head_only || response.is_bodyless();
         let shared = &self.worker.shared;
         let (plan, request) = (&mut self.plan, &mut self.request);
         if let Some(instead) = respond::passed(shared, self.snapshot, plan, self.client, request, &mut response)? {
@@ -96,12 +98,18 @@ impl<R: Reply, U: Upload> Delivery<'_, R, U> {
         }
         let (status, reason) = (response.status, Some(bypass.as_str()));
         self.ending = Ending { status, outcome: Outcome::Pass, reason, rule: self.plan.rule() };
-        let bodyless = self.request.method() == b"HEAD" || response.is_bodyless();
+        let bodyless = head_only || response.is_bodyless();
+        if was_bodyless && !bodyless {
+            // `set-status` has made it a response with a body: an empty one.
+            response.fields.remove(b"Content-Length");
+            response.framing = Framing::None;
+        }
         self.upload.notice_end().await;
         self.reply.persist(self.upload.is_drainable());
         self.reply.head(&response, bodyless).await?;
         let flow = if bodyless { Flow::Done } else { self.pass_body(&mut exchange).await? };
-        if matches!(flow, Flow::Done) {
+        // A body that a rule has taken away stays with the server, whose connection ends.
+        if matches!(flow, Flow::Done) && (was_bodyless || !bodyless) {
             exchange.conclude(self.upload).await;
         }
         Ok(flow)

@@ -104,13 +104,23 @@ impl Downstream {
             return self.outlet.interim(response).map_err(gone);
         }
         if self.written.is_none() {
-            self.outlet.head(response, end).map_err(gone)?;
             self.written = Some(head);
+            self.outlet.head(response, end || self.is_bodyless()).map_err(gone)?;
         }
         Ok(())
     }
 
+    /// Whether the response has a status without a body, whatever comes for it.
+    fn is_bodyless(&self) -> bool {
+        self.written
+            .as_ref()
+            .is_some_and(|head| matches!(head.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED))
+    }
+
     async fn write_data(&mut self, data: Bytes, end: bool) -> Result<()> {
+        if self.is_bodyless() {
+            return Ok(());
+        }
         let length = data.len();
         let limit = self.write_limit.unwrap_or(self.silence);
         self.outlet.data(data, end, limit).await.map_err(gone)?;
@@ -128,6 +138,7 @@ impl Downstream {
             HttpTask::UpgradedBody(..) => {
                 Err(Error::explain(ErrorType::InternalError, "an upgraded body on a stream of HTTP/2"))
             }
+            HttpTask::Trailer(_) if self.is_bodyless() => Ok(true),
             HttpTask::Trailer(trailers) => {
                 self.outlet.end(trailers.map(|trailers| *trailers)).map_err(gone)?;
                 Ok(true)

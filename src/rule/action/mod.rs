@@ -318,11 +318,17 @@ impl Action {
         }
     }
 
-    /// Whether it answers, or ends the exchange without an answer.
+    /// Whether it answers, ends the exchange without an answer, or may take the body away or give one.
     const fn answers(&self) -> bool {
         matches!(
             self,
-            Self::Deny(_) | Self::Return(_) | Self::Tarpit(_) | Self::Auth(_) | Self::Redirect(_) | Self::Close { .. }
+            Self::SetStatus(..)
+                | Self::Deny(_)
+                | Self::Return(_)
+                | Self::Tarpit(_)
+                | Self::Auth(_)
+                | Self::Redirect(_)
+                | Self::Close { .. }
         )
     }
 
