@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::harness::{Client, Gateway, Origin, site};
+use crate::harness::{Client, Gateway, Origin, Place, site};
 
 fn origin() -> Origin {
     Origin::fixed("Cache-Control: max-age=60", "from the origin")
@@ -153,8 +153,8 @@ fn pages_stand_for_faults_and_not_for_what_servers_answer() {
         "    errorfile 503 {}\n    cache-rule all ttl auto\n    use_backend down if {{ path /x }}",
         page.display()
     );
-    let down = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let rules = site(origin.address, &lines) + &format!("\nbackend down\n    server d {down}\n");
+    let down = Place::hold();
+    let rules = site(origin.address, &lines) + &format!("\nbackend down\n    server d {}\n", down.address);
     let gateway = Gateway::start(&rules);
     assert_eq!(gateway.get("/").text(), "the server's");
     for method in ["GET", "POST"] {

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, thread};
 
-use crate::harness::{Gate, Gateway, Origin, Response, eventually, get, rules::site_with, site};
+use crate::harness::{Gate, Gateway, Origin, Place, Response, eventually, get, rules::site_with, site};
 
 const STALE: &str = "Cache-Control: max-age=0, stale-if-error=60\nETag: \"v1\"";
 
@@ -72,8 +72,8 @@ fn a_server_that_cannot_be_reached_leaves_stale() {
     let rules = site(origin.address, "    cache-rule all ttl auto");
     let gateway = Gateway::start(&rules);
     gateway.get("/a");
-    let nowhere = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    gateway.reload(&site(nowhere, "    http-response set-header X-Reloaded yes\n    cache-rule all ttl auto"));
+    let nowhere = Place::hold();
+    gateway.reload(&site(nowhere.address, "    http-response set-header X-Reloaded yes\n    cache-rule all ttl auto"));
     eventually("the reload", || gateway.get("/a").field("x-reloaded").is_some());
     let stale = gateway.get("/a");
     assert_eq!((stale.text(), says(&stale)), ("hello".to_owned(), said("stale", None, "connect")));

@@ -8,7 +8,7 @@ use std::{
 };
 
 use crate::harness::{
-    Client, eventually,
+    Client, Place, eventually,
     gateway::{binary, send},
     peers,
 };
@@ -17,12 +17,14 @@ use crate::harness::{
 struct Demo {
     child: Child,
     ports: [u16; 2],
+    _places: [Place; 2],
     stdout: BufReader<ChildStdout>,
 }
 
 impl Demo {
     fn start() -> Self {
-        let ports = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port());
+        let places = [Place::hold(), Place::hold()];
+        let ports = places.each_ref().map(|place| place.address.port());
         let mut command = binary();
         command.args(["demo", "--port", &ports[0].to_string(), "--admin-port", &ports[1].to_string()]);
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
@@ -30,7 +32,7 @@ impl Demo {
         for port in ports {
             eventually("the demo listens", || TcpStream::connect(("127.0.0.1", port)).is_ok());
         }
-        Self { child, ports, stdout }
+        Self { child, ports, _places: places, stdout }
     }
 
     /// The lines to try that it has printed, up to `last`.

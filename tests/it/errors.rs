@@ -2,13 +2,9 @@
 
 use std::{net::TcpListener, sync::Arc};
 
-use crate::harness::{Client, Gate, Gateway, Origin, gateway::run, rules::site_with, site};
+use crate::harness::{Client, Gate, Gateway, Origin, Place, gateway::run, rules::site_with, site};
 
 const RULE: &str = "    cache-rule all ttl auto";
-
-fn free_port() -> std::net::SocketAddr {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
-}
 
 /// Runs with this rule file; exit code and stderr.
 fn fails(rules: &str) -> (Option<i32>, String) {
@@ -23,7 +19,7 @@ fn fails(rules: &str) -> (Option<i32>, String) {
 fn a_port_in_use_is_one_clear_line() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
-    let rules = site(free_port(), RULE).replacen(
+    let rules = site(Place::hold().address, RULE).replacen(
         "frontend web\n    bind 127.0.0.1:0",
         &format!("frontend web\n    bind {address}"),
         1,
@@ -49,7 +45,7 @@ fn a_file_that_cannot_be_read_is_one_clear_line() {
 
 #[test]
 fn an_admin_listener_for_the_world_needs_a_token() {
-    let rules = site(free_port(), RULE).replace("admin\n    bind 127.0.0.1:0", "admin\n    bind 0.0.0.0:0");
+    let rules = site(Place::hold().address, RULE).replace("admin\n    bind 127.0.0.1:0", "admin\n    bind 0.0.0.0:0");
     let (code, error) = fails(&rules);
     assert_eq!(code, Some(1), "{error}");
     assert!(error.contains("token-file"), "{error}");
@@ -57,7 +53,8 @@ fn an_admin_listener_for_the_world_needs_a_token() {
 
 #[test]
 fn an_origin_that_is_down_is_503_with_a_body() {
-    let origin = free_port();
+    let place = Place::hold();
+    let origin = place.address;
     let gateway = Gateway::start(&site(origin, RULE));
     for (method, body) in [("GET", &b""[..]), ("POST", b"body")] {
         let response = gateway.client().request(method, "/a", "", body);
@@ -180,7 +177,7 @@ fn a_request_that_never_ends_is_given_up() {
 
 #[test]
 fn a_frontend_without_a_backend_is_503() {
-    let rules = site(free_port(), "").replace("    default_backend origin\n", "");
+    let rules = site(Place::hold().address, "").replace("    default_backend origin\n", "");
     let gateway = Gateway::start(&rules);
     assert_eq!(gateway.get("/a").status, 503);
     gateway.assert_law();
@@ -199,7 +196,8 @@ fn a_data_listener_does_not_show_the_admin_api() {
 
 #[test]
 fn a_server_that_cannot_be_reached_reads_alike_with_and_without_the_cache() {
-    let nobody = free_port();
+    let place = Place::hold();
+    let nobody = place.address;
     let gateway = Gateway::start(&site(nobody, RULE));
     let line = format!("server {nobody}: connection refused backend=\"origin\" kind=\"connect\"");
     for (count, (method, body)) in [("GET", ""), ("POST", "x"), ("DELETE", "")].into_iter().enumerate() {

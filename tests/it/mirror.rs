@@ -7,7 +7,7 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
-use crate::harness::{Gateway, eventually, peers, site};
+use crate::harness::{Gateway, Place, eventually, peers, site};
 
 const NEEDS: &str = "mirror of a real site";
 const PAGES: &str = "/usr/share/debian-reference";
@@ -17,12 +17,14 @@ struct Nginx {
     child: Child,
     dir: tempfile::TempDir,
     port: u16,
+    _place: Place,
 }
 
 impl Nginx {
     fn start(program: &Path) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let place = Place::hold();
+        let port = place.address.port();
         let path = dir.path().display();
         let configuration = format!(
             "daemon off; master_process off; pid {path}/pid; error_log {path}/error.log;
@@ -41,7 +43,7 @@ impl Nginx {
         command.arg("-p").arg(dir.path()).arg("-c").arg(&file).stdin(Stdio::null()).stderr(Stdio::null());
         let child = command.spawn().unwrap();
         eventually("nginx listens", || std::net::TcpStream::connect(("127.0.0.1", port)).is_ok());
-        Self { child, dir, port }
+        Self { child, dir, port, _place: place }
     }
 
     /// How often each target was asked for.

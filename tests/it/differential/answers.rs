@@ -3,7 +3,7 @@
 use std::{net::SocketAddr, time::Duration};
 
 use super::{Haproxy, peers};
-use crate::harness::{Client, Gateway, Origin};
+use crate::harness::{Client, Gateway, Origin, Place};
 
 /// Both understand this; `@DIR@` has the files, `@ORIGIN@` is a server and `@DOWN@` is none.
 const CONFIGURATION: &str = r#"
@@ -257,11 +257,11 @@ fn rules_and_proxies_answer_as_in_haproxy() {
     for (name, text) in FILES {
         std::fs::write(dir.path().join(name), text).unwrap();
     }
-    let down = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let down = Place::hold();
     let text = CONFIGURATION
         .replace("@DIR@", dir.path().to_str().unwrap())
         .replace("@ORIGIN@", &origin.address.to_string())
-        .replace("@DOWN@", &down.to_string());
+        .replace("@DOWN@", &down.address.to_string());
     let experimental = "global\n    maxconn 100\n    expose-experimental-directives\n";
     let peer = Haproxy::start(&haproxy, dir.path(), &format!("{experimental}{text}"));
     let gateway = Gateway::start(&format!("global\n    nbthread 1\n    expose-experimental-directives\n{text}"));

@@ -12,12 +12,12 @@ mod log;
 
 use std::{
     fs::{self, File},
-    net::{SocketAddr, TcpListener, TcpStream},
+    net::{SocketAddr, TcpStream},
     path::Path,
     process::{Child, Command, Stdio},
 };
 
-use crate::harness::{Client, Gateway, Origin, client::request, eventually, peers};
+use crate::harness::{Client, Gateway, Origin, Place, client::request, eventually, peers};
 
 /// Lines of a frontend that both understand; `@MAP@` is a map file.
 const LINES: &str = r#"
@@ -173,6 +173,7 @@ const FIELDS: [&str; 13] = [
 struct Haproxy {
     child: Child,
     address: SocketAddr,
+    _place: Place,
 }
 
 impl Haproxy {
@@ -182,7 +183,8 @@ impl Haproxy {
 
     /// Started in the folder `current`, which paths in the rules count from; its zone is UTC.
     fn start_in(program: &Path, dir: &Path, rules: &str, current: &Path) -> Self {
-        let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let place = Place::hold();
+        let address = place.address;
         let file = dir.join("haproxy.cfg");
         std::fs::write(&file, rules.replacen("bind 127.0.0.1:0", &format!("bind {address}"), 1)).unwrap();
         let mut command = Command::new(program);
@@ -196,7 +198,7 @@ impl Haproxy {
             }
             TcpStream::connect(address).is_ok()
         });
-        Self { child, address }
+        Self { child, address, _place: place }
     }
 }
 
