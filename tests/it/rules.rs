@@ -312,3 +312,41 @@ backend origin
     }
     gateway.assert_law();
 }
+
+/// What files for HAProxy 1 and nuster have: whole lines of heads are edited, and decide.
+#[test]
+fn words_before_haproxy_2_edit_whole_lines() {
+    let origin = Origin::start(|seen, wire| {
+        let status = if seen.path() == "/files/missing" { 404 } else { 200 };
+        wire.reply(status, "Server: old\nX-Kind: page", b"x")
+    });
+    let lines = r"    timeout tarpit 100ms
+    block if { path /blocked }
+    reqadd X-Added:\ one\ two if { path_beg /static/ }
+    reqidel ^x-secret:
+    reqrep ^([^\ :]*)\ /static/(.*) \1\ /files/\2
+    reqirep ^host:\ .* Host:\ b.example
+    reqideny ^User-Agent:.*bad
+    reqitarpit ^get\ /slow
+    rspadd X-R:\ 1
+    rspidel ^server:
+    rspirep ^(x-kind):\ p(.*)$ \1:\ P\2
+    rsprep ^HTTP/1\.1\ 404.* HTTP/1.1\ 410\ Away";
+    let gateway = Gateway::start(&site(origin.address, lines));
+    let answer = gateway.client().get_with("/static/a?b=c", "X-Secret: 1\nX-SECRET: 2\nX-Kept: secret");
+    let seen = origin.last();
+    assert_eq!((seen.line().as_str(), seen.field("host")), ("GET /files/a?b=c", Some("b.example")));
+    assert_eq!((seen.field("x-added"), seen.field("x-secret")), (Some("one two"), None));
+    assert_eq!(seen.field("x-kept"), Some("secret"));
+    assert_eq!((answer.field("x-r"), answer.field("server"), answer.field("x-kind")), (Some("1"), None, Some("Page")));
+    let away = gateway.get("/static/missing");
+    assert_eq!((away.status, away.reason.as_str()), (410, "Away"));
+    assert_eq!(gateway.get("/blocked").status, 403);
+    assert_eq!(gateway.client().get_with("/", "User-Agent: very bad").status, 403);
+    assert_eq!(gateway.get("/slow").status, 500);
+    // Where a body ends is not theirs to say.
+    let body = gateway.client().request("POST", "/post", "", b"body");
+    assert_eq!((body.status, origin.last().body.as_slice()), (200, &b"body"[..]));
+    assert!(gateway.stderr().contains("`reqrep` is HAProxy's before 2.1"));
+    gateway.assert_law();
+}

@@ -71,7 +71,9 @@ pub(super) struct Rules {
     pub(super) session: Vec<Rule>,
     pub(super) content: Vec<Rule>,
     pub(super) request: Vec<Rule>,
-    /// Plain `redirect` lines, which run behind all `http-request` ones.
+    /// What `block` and `reqrep` and their kin say, behind all `http-request` rules.
+    pub(super) legacy: Vec<Rule>,
+    /// Plain `redirect` lines, which run behind all of these.
     pub(super) redirects: Vec<Rule>,
     pub(super) response_content: Vec<Rule>,
     pub(super) response: Vec<Rule>,
@@ -350,7 +352,7 @@ impl Draft {
 
 impl Rules {
     fn request(&self) -> RuleSet {
-        RuleSet { rules: self.request.iter().chain(&self.redirects).cloned().collect() }
+        RuleSet { rules: self.request.iter().chain(&self.legacy).chain(&self.redirects).cloned().collect() }
     }
 }
 

@@ -80,6 +80,23 @@ pub(in crate::lang) fn http_after_response(loader: &mut Loader<'_>, draft: &mut 
     }
 }
 
+/// `block`, `reqadd`, `reqrep`, `rspdel` and their kin: HAProxy's before 2.1. Those of requests run behind all
+/// `http-request` rules.
+pub(in crate::lang) fn legacy(loader: &mut Loader<'_>, draft: &mut Draft, args: Args<'_>) {
+    if refused_in_anonymous(loader, draft, &args) {
+        return;
+    }
+    let Some(keyword) = args.line.words.first() else { return };
+    let Some(made) = resolve::legacy(&mut loader.scope(draft), keyword, args.rest(), args.line) else { return };
+    let message = format!("`{}` is HAProxy's before 2.1: today it is written `{}`", args.name(), made.today);
+    loader.report(Diagnostic::note(code::TRANSLATED, args.keyword(), message));
+    let rule = placed(loader, made.rule, &args);
+    match made.phase {
+        Phase::Response => draft.rules.response.push(rule),
+        _ => draft.rules.legacy.push(rule),
+    }
+}
+
 /// `cache-response …`.
 pub(in crate::lang) fn cache_response(loader: &mut Loader<'_>, draft: &mut Draft, args: Args<'_>) {
     if let Some(rule) = rule(loader, draft, Phase::CacheResponse, &args) {

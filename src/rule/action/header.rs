@@ -17,7 +17,7 @@ pub enum Side {
 }
 
 impl Side {
-    fn fields<'a>(self, txn: &'a mut Txn<'_>) -> Option<&'a mut Fields> {
+    pub(super) fn fields<'a>(self, txn: &'a mut Txn<'_>) -> Option<&'a mut Fields> {
         match self {
             Self::Request => Some(&mut txn.request.fields),
             Self::Response => txn.response.as_deref_mut().map(|response| &mut response.fields),

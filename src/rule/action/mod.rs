@@ -3,6 +3,7 @@
 pub mod answer;
 pub mod count;
 pub mod header;
+pub mod line;
 pub mod list;
 pub mod normalize;
 pub mod redirect;
@@ -14,6 +15,7 @@ use self::{
     answer::{Given, Reply},
     count::{CounterEdit, Track, Tracking},
     header::{HeaderDelete, HeaderEdit, HeaderReplace},
+    line::{LineEdit, LineFilter},
     list::ListEdit,
     normalize::Normalizer,
     redirect::Redirect,
@@ -71,6 +73,8 @@ pub enum Action {
     UnsetVar(VarId),
     /// `set-map`, `del-map`, `add-acl`, `del-acl`.
     ChangeList(Box<ListEdit>),
+    /// `reqrep` and its kin.
+    EditLines(Box<LineFilter>),
     /// `capture EXPR len N`, `capture EXPR id N`.
     Capture(Expr, Place),
     /// `set-log-level LEVEL`.
@@ -313,6 +317,7 @@ impl Action {
             | Self::Track(_)
             | Self::Counter(_)
             | Self::Capture(..)
+            | Self::EditLines(_)
             | Self::SetLogLevel(_) => vec![],
             Self::ChangeList(edit) => edit.formats(),
         }
@@ -323,6 +328,7 @@ impl Action {
         matches!(
             self,
             Self::SetStatus(..)
+                | Self::EditLines(_)
                 | Self::Deny(_)
                 | Self::Return(_)
                 | Self::Tarpit(_)
@@ -350,6 +356,11 @@ impl Action {
             Self::SetHeader(edit) => edit.set(txn),
             Self::AddHeader(edit) => edit.add(txn),
             Self::DelHeader(delete) => delete.apply(txn),
+            Self::EditLines(filter) => {
+                if filter.apply(txn) {
+                    return filter.edit.flow();
+                }
+            }
             Self::ReplaceHeader(replace) => replace.lines(txn),
             Self::ReplaceValue(replace) => replace.members(txn),
             Self::SetMethod(format) => target::set_method(format, txn),
@@ -409,5 +420,17 @@ impl Action {
             Self::Counter(edit) => edit.apply(txn),
         }
         Flow::Next
+    }
+}
+
+impl LineEdit {
+    /// What follows when a line has matched.
+    fn flow(&self) -> Flow {
+        let page = |status: u16| Given::Page { status, challenge: None };
+        match self {
+            Self::Deny(status) => Flow::End(Verdict::Deny(page(*status))),
+            Self::Tarpit(status) => Flow::End(Verdict::Tarpit(page(*status))),
+            Self::Remove | Self::Replace(_) => Flow::Next,
+        }
     }
 }

@@ -3,6 +3,7 @@
 mod answer;
 mod count;
 mod header;
+mod legacy;
 mod list;
 mod log;
 mod redirect;
@@ -136,6 +137,7 @@ pub fn accepted_actions() -> impl Iterator<Item = (&'static str, &'static [Phase
 }
 
 pub use answer::{message, page, page_status, pages_of};
+pub use legacy::legacy;
 
 /// What a row reads.
 struct Input<'w> {
