@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::harness::{Client, Gateway, Origin, Place, site};
+use crate::harness::{Client, Gateway, Origin, Place, eventually, site};
 
 fn origin() -> Origin {
     Origin::fixed("Cache-Control: max-age=60", "from the origin")
@@ -104,7 +104,11 @@ fn a_client_in_the_tarpit_waits_and_is_noticed_when_it_leaves() {
     assert!(started.elapsed() >= Duration::from_millis(400));
     let mut client = gateway.client();
     client.send("GET /tar HTTP/1.1\r\nHost: a\r\n\r\n");
+    // One that only ends its side still gets its answer.
+    client.reset_on_drop();
     drop(client);
+    let left = || gateway.scrape().sum("tidegate_misses_total", &["reason=\"client-gone\""]);
+    eventually("its departure is seen", || left() == 1);
     assert_eq!(origin.count(), 0);
     gateway.assert_law();
 }
