@@ -95,6 +95,8 @@ pub struct Global {
     pub front: bool,
     /// Variables of the process that are set when the configuration is taken up, in order.
     pub set_vars: Vec<(VarId, SetVar)>,
+    /// `tune.bufsize`: most bytes of a request's body that are read before the rules run.
+    pub buffer: usize,
     /// `tune.misdirected`: 421 when Host and SNI name different hosts. Off by default.
     pub misdirected: bool,
 }
@@ -106,6 +108,7 @@ impl Default for Global {
             maxconn: None,
             hard_stop_after: Duration::from_secs(30),
             front: true,
+            buffer: 16 << 10,
             set_vars: Vec::new(),
             misdirected: false,
         }
@@ -242,6 +245,8 @@ pub struct Frontend {
     pub content: RuleSet,
     /// `timeout tarpit`: how long a client waits for what a `tarpit` of this side answers.
     pub tarpit: Duration,
+    /// `option http-buffer-request`: rules run when the body is there.
+    pub buffers: bool,
     /// Its pages for the answers that are made here.
     pub pages: Pages,
     /// `monitor-uri`; `None`: no request asks whether the gateway is at work.
@@ -409,6 +414,8 @@ pub struct Backend {
     pub content: RuleSet,
     /// `timeout tarpit`: how long a client waits for what a `tarpit` of this side answers.
     pub tarpit: Duration,
+    /// `option http-buffer-request`: rules run when the body is there.
+    pub buffers: bool,
     /// Its pages for the answers that are made here; they go before those of the frontend.
     pub pages: Pages,
     /// `http-request` rules.

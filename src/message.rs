@@ -4,8 +4,10 @@
 //! head for every request, so parsing allocates nothing once it is warm; an edit appends the new
 //! bytes and moves a span, so what was received stays readable beside what rules made of it.
 
+mod ahead;
 mod reason;
 
+pub use ahead::{Ahead, BodyWait};
 pub use reason::reason;
 
 /// A piece of a head's buffer.
@@ -272,6 +274,8 @@ pub struct Request {
     pub fields: Fields,
     /// Whether it is the first one of an HTTP/1 connection. As in HAProxy, HTTP/2 has no first request.
     pub is_first: bool,
+    /// What was read of the body before the rules ran.
+    pub ahead: Ahead,
     method: Span,
     received_method: Span,
     received: Span,
@@ -292,6 +296,7 @@ impl Request {
     /// `received` is the target as it came (any form), `origin_form` the path and query of it.
     pub fn start(&mut self, method: &[u8], received: &[u8], origin_form: &[u8]) {
         self.fields.clear();
+        self.ahead = Ahead::default();
         self.framing = Framing::None;
         self.method = push(&mut self.fields.bytes, method);
         self.received_method = self.method;

@@ -23,6 +23,9 @@ pub(super) struct Asked {
     /// A field of the request, `Name: value`; may be repeated
     #[arg(short = 'H', long = "header", value_name = "FIELD")]
     pub(super) headers: Vec<String>,
+    /// The request's body
+    #[arg(short = 'd', long, value_name = "TEXT")]
+    pub(super) data: Option<String>,
     /// The client's address [default: 127.0.0.1]
     #[arg(long, value_name = "IP")]
     pub(super) src: Option<IpAddr>,
@@ -65,6 +68,7 @@ impl Asked {
         let target = url.path_and_query().map_or("/", |target| target.as_str());
         Ok(Question {
             head: self.head(target, authority.as_str())?,
+            body: self.data.clone().unwrap_or_default().into(),
             https,
             port: authority.port_u16().unwrap_or(if https { 443 } else { 80 }),
             src: SocketAddr::new(self.src.unwrap_or(Ipv4Addr::LOCALHOST.into()), 50_000),
@@ -80,6 +84,9 @@ impl Asked {
         let fields = self.headers.iter().map(|line| field(line)).collect::<Result<Vec<_>, _>>()?;
         if !fields.iter().any(|(name, _)| name.eq_ignore_ascii_case("host")) {
             head.push_str(&format!("Host: {authority}\r\n"));
+        }
+        if let Some(data) = &self.data {
+            head.push_str(&format!("Content-Length: {}\r\n", data.len()));
         }
         for (name, value) in fields {
             head.push_str(&format!("{name}: {value}\r\n"));

@@ -118,12 +118,12 @@ fn explain_line(rules: &[PathBuf], test: &Test) -> String {
     let mut line = "tidegate explain".to_owned();
     let mut option = |name: &str, value: &str| line.extend([" ", name, " ", &quoted(value)]);
     rules.iter().for_each(|path| option("-f", &path.display().to_string()));
-    let Asked { method, url, headers, src, sni, frontend } = &test.request;
+    let Asked { method, url, headers, data, src, sni, frontend } = &test.request;
     headers.iter().for_each(|field| option("-H", field));
     if let Some(src) = src {
         option("--src", &src.to_string());
     }
-    for (name, value) in [("--sni", sni), ("--frontend", frontend)] {
+    for (name, value) in [("-d", data), ("--sni", sni), ("--frontend", frontend)] {
         value.iter().for_each(|value| option(name, value));
     }
     if let Some(Answered { status, headers }) = &test.response {

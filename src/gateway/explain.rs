@@ -4,10 +4,12 @@
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use bumpalo::Bump;
+use bytes::Bytes;
 use serde::Serialize;
 
 use super::{
     clock,
+    decide::Decided,
     entrance::{self, Admission, Door},
     exchange::Pool,
     fetch::Origin,
@@ -25,7 +27,7 @@ use crate::{
     },
     config::{BindAddress, CacheRule, Config, Frontend, Id},
     lang::source::{FileId, Sources},
-    message::{Fields, Request, Response},
+    message::{Ahead, Fields, Request, Response},
     metrics::{Metrics, Outcome},
     ops::Ops,
     policy::{key, variant::Vary},
@@ -37,6 +39,8 @@ use crate::{
 pub struct Question {
     /// The request's head as a client would send it.
     pub head: Vec<u8>,
+    /// Its body, as its head announces it.
+    pub body: Bytes,
     /// Whether it comes over TLS.
     pub https: bool,
     /// The port that it comes to.
@@ -201,6 +205,7 @@ impl<'s> Explainer<'s> {
             Ok(None) => return Err("the request's head has no end".to_owned()),
             Err(refusal) => return Err(format!("the request would get {}: {}", refusal.status, refusal.reason)),
         }
+        request.ahead = Ahead { bytes: question.body.clone(), is_whole: true };
         let client = client(question, &snapshot.config, frontend);
         let trace = Arc::<Trace>::default();
         let scratch = Scratch { trace: Some(trace.clone()), ..Scratch::default() };
@@ -271,7 +276,9 @@ impl Asked<'_> {
             let frontend = self.snapshot.frontend(frontend).map(|frontend| frontend.name.clone()).unwrap_or_default();
             return Explanation { frontend, steps, backend: None, decision: Decision::Close, response: None };
         }
-        let mut plan = Plan::decide(snapshot, frontend, client, request, now, scratch);
+        let decided = Plan::decide(snapshot, frontend, client, request, now, scratch);
+        // The body is there: nothing is waited for.
+        let (Decided::Made(mut plan) | Decided::Paused(mut plan, _)) = decided;
         let steps = self.located(self.trace.take());
         let decision = self.decision(&mut plan);
         let response = response.and_then(|response| self.response(&mut plan, response));

@@ -7,14 +7,16 @@ use pingora::protocols::http::ServerSession;
 use tokio::time::Instant;
 
 use super::{
-    clock, deliver,
+    clock,
+    decide::{Decided, Pause},
+    deliver,
     fault::{self, Fault},
     h1::{
-        connection::{Carrier, Passed, Served, Service, Waited},
         downstream::Downstream,
         link::Socket,
         parse::Refusal,
         reply::Http1Reply,
+        service::{Carrier, Passed, Served, Service, Waited},
         write::Wire,
     },
     host,
@@ -97,14 +99,20 @@ impl View {
     }
 
     /// Counts a request and decides what becomes of it.
-    pub fn decide(&self, client: &Client, request: &mut Request, arrival: Arrival, scratch: &mut Scratch) -> Plan {
+    pub fn decide(
+        &self,
+        client: &Client,
+        request: &mut Request,
+        arrival: Arrival,
+        scratch: &mut Scratch,
+    ) -> Decided<Plan> {
         if let Some(metrics) = &self.metrics {
             metrics.requests.add(1);
             metrics.request_rate.count(arrival.now.as_millis());
         }
         if self.is_misdirected(client, request) {
             let refusal = Refusal::new(421, "this host is not served on this connection");
-            return self.refusal(client, &refusal, (arrival.now, arrival.received));
+            return Decided::Made(self.refusal(client, &refusal, (arrival.now, arrival.received)));
         }
         Plan::decide(&self.snapshot, self.frontend, client, request, arrival, scratch)
     }
@@ -223,12 +231,24 @@ impl Service for Front {
         self.view.refresh()
     }
 
-    fn decide(&mut self, client: &Client, request: &mut Request, received: Instant, waited: Waited) -> Plan {
+    fn decide(&mut self, client: &Client, request: &mut Request, received: Instant, waited: Waited) -> Decided<Plan> {
         let handshake = if request.is_first { client.handshake } else { 0 };
         let Waited { idle, head } = waited;
         let now = self.clock.wall(received);
         let arrival = Arrival { now, received: received.into_std(), handshake, idle, head };
         self.view.decide(client, request, arrival, &mut self.scratch)
+    }
+
+    fn resume(&mut self, plan: Plan, pause: Pause, client: &Client, request: &mut Request) -> Decided<Plan> {
+        plan.resume(pause, &self.view.snapshot, client, request, &mut self.scratch)
+    }
+
+    fn give_up(&self, plan: Plan, refusal: &Refusal) -> Plan {
+        plan.refuse(&self.view.snapshot, refusal)
+    }
+
+    fn buffer(&self) -> usize {
+        self.view.snapshot.config.global.buffer
     }
 
     fn is_front(&self) -> bool {

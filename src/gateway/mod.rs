@@ -3,6 +3,7 @@
 pub mod alarm;
 pub mod clock;
 pub mod counted;
+pub mod decide;
 pub mod deliver;
 pub mod entrance;
 pub mod exchange;

@@ -176,7 +176,7 @@ pub fn apply(
                 Verdict::Deny(given) => (given, Outcome::Refused),
                 Verdict::Answer(given) => (given, Outcome::Answered),
                 Verdict::Close { .. } => return Err(Closed),
-                Verdict::Continue | Verdict::Tarpit(_) | Verdict::Purge { .. } => continue,
+                Verdict::Continue | Verdict::Tarpit(_) | Verdict::Purge { .. } | Verdict::Wait { .. } => continue,
             };
         let answer = pages::given(rules.snapshot, plan, given).ok_or(Closed)?;
         *response = answer.head;

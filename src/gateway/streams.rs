@@ -6,7 +6,9 @@ use std::sync::Arc;
 use tokio::time::Instant;
 
 use super::{
-    clock, deliver,
+    clock,
+    decide::{Decided, Pause},
+    deliver,
     fault::Fault,
     front::View,
     h1::parse::Refusal,
@@ -41,17 +43,40 @@ impl Service for Streams {
         self.view.refused(client, &Refusal::new(status, "malformed"), Traffic::default());
     }
 
-    fn decide(&self, client: &Arc<Client>, request: &mut Request) -> Handover {
+    fn decide(&self, client: &Arc<Client>, request: &mut Request) -> Decided<Handover> {
         let mut view = self.view.clone();
         // A stream that comes in while its frontend goes is served by the configuration it began under.
         view.refresh();
         let received = Instant::now();
         let arrival = Arrival::from((clock::now(), received.into_std()));
-        let plan = view.decide(client, request, arrival, &mut Scratch::default());
+        let decided = view.decide(client, request, arrival, &mut Scratch::default());
         let line = view.line(request);
         let (snapshot, client) = (view.snapshot, client.clone());
         let (request, log) = (Request::default(), Some(view.context.worker.log));
-        Handover::new(Job { snapshot, plan, client, request, upgrade: false, line, received, log })
+        decided.map(|plan| Handover::new(Job { snapshot, plan, client, request, upgrade: false, line, received, log }))
+    }
+
+    fn resume(&self, handover: Handover, pause: Pause, request: &mut Request) -> Decided<Handover> {
+        let Some(mut job) = handover.take() else { return Decided::Made(handover) };
+        let decided = job.plan.clone().resume(pause, &job.snapshot, &job.client, request, &mut Scratch::default());
+        let line = job.line.is_some().then(|| Box::new(request.clone()));
+        decided.map(|plan| {
+            (job.plan, job.line) = (plan, line);
+            handover.put(job);
+            handover
+        })
+    }
+
+    fn give_up(&self, handover: Handover, refusal: &Refusal) -> Handover {
+        if let Some(mut job) = handover.take() {
+            job.plan = job.plan.clone().refuse(&job.snapshot, refusal);
+            handover.put(job);
+        }
+        handover
+    }
+
+    fn buffer(&self) -> usize {
+        self.view.snapshot.config.global.buffer
     }
 
     async fn serve<R: Reply, U: Upload>(

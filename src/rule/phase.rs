@@ -85,6 +85,8 @@ pub enum Source {
     Delivery,
     /// The request's head.
     Request,
+    /// What was read of the request's body.
+    Body,
     /// The response's head.
     Response,
 }
@@ -100,6 +102,7 @@ impl Source {
             Self::Backend => "of the backend",
             Self::Delivery => "of the delivery",
             Self::Request => "of the request",
+            Self::Body => "of the request's body",
             Self::Response => "of the response",
         }
     }
@@ -108,7 +111,7 @@ impl Source {
     pub const fn stage(self) -> Stage {
         match self {
             Self::Constant | Self::Connection | Self::Variable | Self::Gateway | Self::Backend => Stage::Connection,
-            Self::Request => Stage::Request,
+            Self::Request | Self::Body => Stage::Request,
             Self::Response | Self::Delivery => Stage::Response,
         }
     }

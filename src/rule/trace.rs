@@ -151,6 +151,7 @@ impl Before {
             Some(Verdict::Tarpit(given)) => effects.push(said("kept waiting and refused", given)),
             Some(Verdict::Purge { .. }) => effects.push("purged".to_owned()),
             Some(Verdict::Close { .. }) => effects.push("connection closed".to_owned()),
+            Some(Verdict::Wait { .. }) => effects.push("the body is waited for".to_owned()),
             Some(Verdict::Continue) => effects.push("the rest of its rules is skipped".to_owned()),
             None => {}
         }

@@ -13,6 +13,7 @@ use tidegate::{
     config::{Config, Id},
     gateway::{
         clock,
+        decide::Decided,
         exchange::Pool,
         fetch,
         h1::{parse::parse, write::Wire},
@@ -144,7 +145,11 @@ impl Connection {
         let parsed = parse(head, false, &mut self.request);
         assert!(matches!(parsed, Ok(Some((_, size))) if size == head.len()));
         let clock = (clock::now(), Instant::now());
-        Plan::decide(&self.snapshot, Id::new(0), &self.client, &mut self.request, clock, &mut self.scratch)
+        let Self { snapshot, client, request, scratch, .. } = self;
+        match Plan::decide(snapshot, Id::new(0), client, request, clock, scratch) {
+            Decided::Made(plan) => plan,
+            Decided::Paused(..) => panic!("there is no body to wait for"),
+        }
     }
 
     /// Answers from memory and counts it.

@@ -290,3 +290,26 @@ fn h2load_counts_no_failure() {
     gateway.assert_law();
     assert_eq!(gateway.metrics().requests(), 6000);
 }
+
+#[test]
+fn rules_wait_for_bodies_and_pass_them_on_whole() {
+    let origin = Origin::start(|seen, wire| {
+        let body = format!("{} {}", seen.field("x-len").unwrap_or_default(), seen.body.len());
+        wire.reply(200, "", body.as_bytes())
+    });
+    let rules = "    http-request wait-for-body time 10s if { path /wait }
+    http-request wait-for-body time 200ms if { path /short }
+    http-request set-header X-Len %[req.body_len]
+    http-request deny if { req.body -m sub attack }";
+    let (gateway, mut client) = start_with(&origin, "    tune.bufsize 4096\n", rules);
+    let large = b"0123456789".repeat(100_000);
+    for (body, expected) in [(&b"body"[..], "4 4"), (&large, "1000000")] {
+        let answer = client.exchange(request("POST", "https://t.example/wait"), body).unwrap();
+        let text = String::from_utf8_lossy(&answer.body).into_owned();
+        assert!(answer.head.status == 200 && text.ends_with(expected), "{} {text}", answer.head.status);
+    }
+    let refused = client.exchange(request("POST", "https://t.example/wait"), b"an attack").unwrap();
+    assert_eq!(refused.head.status, 403);
+    assert_eq!(origin.count(), 2);
+    gateway.assert_law();
+}

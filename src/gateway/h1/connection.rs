@@ -4,7 +4,6 @@
 //! Pipelined requests are answered in order; small answers to what has arrived together leave together.
 
 use std::{
-    future::Future,
     io,
     sync::{
         Arc,
@@ -20,19 +19,19 @@ use super::{
     link::{HEAD_ROOM, Link, Socket},
     parse::{self, Refusal, Terms},
     reply::Http1Reply,
+    service::{Carrier, Passed, Served, Service, Waited},
     upload::Http1Upload,
     write::{self, Incoming, Outgoing, Wire},
 };
 use crate::{
-    config::ClientTimeouts,
     gateway::{
+        decide::Decided,
         log::{Ending, Line, Traffic},
         reply::Reply,
-        upload::Upload,
+        upload::Broken,
     },
     message::{Framing, Request, Version},
-    metrics::FrontendMetrics,
-    rule::{Answer, Client},
+    rule::Client,
 };
 
 #[cfg(test)]
@@ -43,107 +42,6 @@ const BATCH: usize = 64 * 1024;
 
 /// How long, and for how many bytes, a client may go on sending after its last response.
 const LINGER: (usize, Duration) = (256 * 1024, Duration::from_secs(1));
-
-/// The gateway as a connection sees it. One value serves one connection, one request at a time.
-pub trait Service: Send {
-    /// What rules decided about a request.
-    type Plan: Clone + Send + Sync;
-
-    /// Where the connection's bytes are counted.
-    fn metrics(&self) -> Option<Arc<FrontendMetrics>>;
-    /// The timeouts in force.
-    fn timeouts(&self) -> ClientTimeouts;
-    /// Takes up the current configuration; `false` when it has no place for this connection any more,
-    /// which then serves the request at hand and ends.
-    fn refresh(&mut self) -> bool;
-    /// Decides what becomes of `request`, which rules may edit.
-    fn decide(&mut self, client: &Client, request: &mut Request, received: Instant, waited: Waited) -> Self::Plan;
-    /// Whether requests are answered before the proxy engine (`tune.front`).
-    fn is_front(&self) -> bool;
-    /// Appends the answer that memory has to `wire`, with the field line `connection` (or nothing) in
-    /// its head. `None`: memory has none; nothing was appended.
-    fn answer_from_memory(
-        &mut self,
-        plan: &mut Self::Plan,
-        client: &Client,
-        request: &mut Request,
-        connection: &[u8],
-        wire: &mut Wire,
-    ) -> Option<Ending>;
-    /// Answers the request, or says that the proxy engine must; nothing of the body has been taken then.
-    fn serve<R: Reply, U: Upload>(
-        &mut self,
-        plan: Self::Plan,
-        client: &Client,
-        request: Request,
-        reply: &mut R,
-        upload: &mut U,
-    ) -> impl Future<Output = Served<Self::Plan>> + Send;
-    /// Has the proxy engine answer; counts and logs the request. `None`: the connection is used up.
-    fn pass<S: Socket>(&mut self, passed: Passed<Self::Plan, S>) -> impl Future<Output = Option<Carrier<S>>> + Send;
-    /// What a log line is to be about, if there is to be one.
-    fn line(&self, request: &Request) -> Line;
-    /// Whether requests are logged: who waits for what is measured then.
-    fn logs(&self) -> bool;
-    /// Counts and logs a request that ended here.
-    fn ended(&mut self, plan: &mut Self::Plan, client: &Client, line: Line, ending: &Ending, traffic: Traffic);
-    /// Counts and logs a request whose client left before anything was done for it.
-    fn left(&mut self, plan: &mut Self::Plan, client: &Client, line: Line, traffic: Traffic);
-    /// What is said to a client whose request cannot be read; `None`: nothing, the connection just ends.
-    fn page(&self, refusal: &Refusal) -> Option<Answer>;
-    /// Counts and logs a request that could not be read.
-    fn refused(&mut self, client: &Client, refusal: &Refusal, traffic: Traffic);
-}
-
-/// How long a head was waited for, in milliseconds; nothing where requests are not logged.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Waited {
-    /// From the end of the last response, or of the handshake, to the first byte.
-    pub idle: u32,
-    /// From then to the end of the head.
-    pub head: u32,
-}
-
-/// What became of a request that was to be answered here.
-#[derive(Debug)]
-pub enum Served<P> {
-    /// It was answered.
-    Done(P, Ending),
-    /// The answer broke off, or the client left.
-    Broken(P, Ending),
-    /// Nothing was sent; the proxy engine must answer it.
-    Pass(P, Request),
-}
-
-/// A connection in the middle of an exchange, as it is lent to the proxy engine and comes back.
-#[derive(Debug)]
-pub struct Carrier<S> {
-    /// The connection.
-    pub link: Link<S>,
-    /// What is left of the request.
-    pub incoming: Incoming,
-    /// Where the response stands.
-    pub outgoing: Outgoing,
-}
-
-/// A request on its way to the proxy engine.
-#[derive(Debug)]
-pub struct Passed<P, S> {
-    /// What rules decided.
-    pub plan: P,
-    /// The client.
-    pub client: Client,
-    /// The request, edited.
-    pub request: Request,
-    /// What its head said about the connection.
-    pub terms: Terms,
-    /// What its log line is to be about.
-    pub line: Line,
-    /// When its head was complete.
-    pub received: Instant,
-    /// The connection.
-    pub carrier: Carrier<S>,
-}
 
 /// What a connection shows to those who close it.
 #[derive(Debug, Default)]
@@ -223,17 +121,19 @@ enum Awaited {
 impl<V: Service> Connection<V> {
     async fn run<S: Socket>(mut self, mut link: Link<S>) {
         loop {
-            let (terms, size) = match self.head(&mut link).await {
+            let (mut terms, size) = match self.head(&mut link).await {
                 Awaited::Head(terms, size) => (terms, size),
                 Awaited::Refused(refusal) => return self.refuse(link, refusal).await,
                 Awaited::Left => return,
             };
             let received = Instant::now();
             link.inbox_mut().advance(size);
-            let keep = self.service.refresh() && terms.keep_alive && !self.life.is_draining();
+            let stays = self.service.refresh();
             self.request.is_first = std::mem::take(&mut self.is_first);
             let waited = self.waited(received);
-            let mut plan = self.service.decide(&self.client, &mut self.request, received, waited);
+            let decided = self.decide(&link, received, waited);
+            let Some(mut plan) = self.decided(&mut link, decided, &mut terms, received).await else { return };
+            let keep = stays && terms.keep_alive && !self.life.is_draining();
             let waiting = self.wire.len();
             if let Some(ending) = self.answer_from_memory(&mut plan, terms.version, keep) {
                 let sent = self.wire.len().saturating_sub(waiting) as u64;
@@ -246,6 +146,57 @@ impl<V: Service> Connection<V> {
                 Some(back) => link = back,
                 None => return,
             }
+        }
+    }
+
+    fn decide<S: Socket>(&mut self, link: &Link<S>, received: Instant, waited: Waited) -> Decided<V::Plan> {
+        if self.request.framing != Framing::None
+            && let Ok(ahead) = link.peek(self.request.framing, self.service.buffer())
+        {
+            // A mistake in it is found again by whoever takes it.
+            self.request.ahead = ahead;
+        }
+        self.service.decide(&self.client, &mut self.request, received, waited)
+    }
+
+    /// Brings a decision to its end, and the body that it waits for; `None` when the client leaves.
+    async fn decided<S: Socket>(
+        &mut self,
+        link: &mut Link<S>,
+        mut decided: Decided<V::Plan>,
+        terms: &mut Terms,
+        received: Instant,
+    ) -> Option<V::Plan> {
+        loop {
+            let (mut plan, pause) = match decided {
+                Decided::Made(plan) => return Some(plan),
+                Decided::Paused(plan, pause) => (plan, pause),
+            };
+            let of = (self.request.framing, &mut *terms);
+            let (most, stall) = (self.service.buffer(), self.service.timeouts().client);
+            let read = match self.send(link).await {
+                Ok(()) => link.read_ahead(of, pause.wait, most, stall).await,
+                Err(error) => Err(Broken::Client(error)),
+            };
+            let refusal = match read {
+                Ok(ahead) => {
+                    self.request.ahead = ahead;
+                    decided = self.service.resume(plan, pause, &self.client, &mut self.request);
+                    continue;
+                }
+                Err(Broken::Malformed(refusal)) => refusal,
+                Err(Broken::Client(error)) if error.kind() == io::ErrorKind::TimedOut => {
+                    Refusal::new(408, "the body took too long")
+                }
+                Err(Broken::Client(_)) => {
+                    let traffic = Traffic { received: self.taken(link), sent: 0, duration: received.elapsed() };
+                    let line = self.service.line(&self.request);
+                    self.service.left(&mut plan, &self.client, line, traffic);
+                    return None;
+                }
+            };
+            terms.keep_alive = false;
+            return Some(self.service.give_up(plan, &refusal));
         }
     }
 

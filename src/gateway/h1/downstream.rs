@@ -21,7 +21,7 @@ use pingora::{
 };
 use tokio::sync::oneshot;
 
-use super::{connection::Carrier, link::Socket, parse::Terms, write::Wire};
+use super::{link::Socket, parse::Terms, service::Carrier, write::Wire};
 use crate::{
     gateway::upload::Broken,
     message::{Fields, Framing, Response},

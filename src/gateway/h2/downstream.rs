@@ -2,11 +2,11 @@
 //!
 //! The trait is hidden in pingora's documentation; this file is what depends on it here.
 
-use std::{net::SocketAddr, time::Duration};
+use std::{future::poll_fn, net::SocketAddr, time::Duration};
 
 use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
-use h2::{Reason, RecvStream};
+use h2::Reason;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, Version};
 use pingora::{
     BError, Error, ErrorSource, ErrorType, Result,
@@ -21,7 +21,10 @@ use pingora::{
     },
 };
 
-use super::reply::{Outlet, is_connection_specific};
+use super::{
+    body::H2Body,
+    reply::{Outlet, is_connection_specific},
+};
 use crate::{message::Request, rule::Client};
 
 /// How much of a request's body is kept for another attempt.
@@ -30,7 +33,7 @@ const MAX_RETRY: usize = 64 << 10;
 /// The session; dropped before its end, the stream is reset.
 pub(super) struct Downstream {
     request: RequestHeader,
-    body: RecvStream,
+    body: H2Body,
     outlet: Outlet,
     written: Option<Box<ResponseHeader>>,
     addresses: (Option<Address>, Option<Address>),
@@ -57,7 +60,7 @@ impl Downstream {
     pub(super) fn new<P>(
         plan: P,
         request: &Request,
-        body: RecvStream,
+        body: H2Body,
         outlet: Outlet,
         client: &Client,
         silence: Duration,
@@ -71,7 +74,7 @@ impl Downstream {
         let address = |address: Option<SocketAddr>| address.map(Address::Inet);
         Ok(Self {
             request: header,
-            drained: body.is_end_stream(),
+            drained: body.is_done(),
             body,
             outlet,
             written: None,
@@ -180,7 +183,7 @@ impl Session for Downstream {
             self.outlet.interim(head).map_err(gone)?;
         }
         let limit = self.read_limit.unwrap_or(self.silence);
-        let Ok(data) = tokio::time::timeout(limit, self.body.data()).await else {
+        let Ok(data) = tokio::time::timeout(limit, poll_fn(|context| self.body.poll_data(context))).await else {
             return Err(downstream(ErrorType::ReadTimedout, format!("no more of the body within {limit:?}")));
         };
         let Some(data) = data else {
@@ -190,8 +193,7 @@ impl Session for Downstream {
         let data = data.map_err(|error| downstream(ErrorType::ReadError, error.to_string()))?;
         self.received += data.len();
         self.remember(&data);
-        // An error would mean that the stream is gone, which the next read says.
-        let _ = self.body.flow_control().release_capacity(data.len());
+        self.body.release(data.len());
         Ok(Some(data))
     }
 
@@ -270,7 +272,7 @@ impl Session for Downstream {
     }
 
     fn is_body_done(&mut self) -> bool {
-        self.drained || self.body.is_end_stream()
+        self.drained || self.body.is_done()
     }
 
     async fn finish(&mut self) -> Result<()> {

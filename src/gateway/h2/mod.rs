@@ -1,6 +1,7 @@
 //! HTTP/2 towards clients: a loop of our own over the h2 crate, a task for each stream, and the
 //! hand-over of a stream to the proxy engine.
 
+mod body;
 mod budget;
 mod downstream;
 mod meter;
@@ -27,6 +28,7 @@ use tokio::{
 
 pub use self::reply::H2Reply;
 use self::{
+    body::H2Body,
     budget::{Budget, Portion},
     downstream::Downstream,
     meter::{Gauge, Meter},
@@ -34,9 +36,11 @@ use self::{
     upload::H2Upload,
 };
 use super::{
+    decide::{Decided, Pause},
     fault::{self, Fault},
+    h1::parse::Refusal,
     reply::Reply,
-    upload::Upload,
+    upload::{Broken, Upload},
 };
 use crate::{config::ClientTimeouts, message::Request, rule::Client};
 
@@ -81,7 +85,16 @@ pub trait Service: Clone + Send + Sync + 'static {
     fn refused(&self, client: &Client, status: u16);
 
     /// Counts the request and runs its rules.
-    fn decide(&self, client: &Arc<Client>, request: &mut Request) -> Self::Plan;
+    fn decide(&self, client: &Arc<Client>, request: &mut Request) -> Decided<Self::Plan>;
+
+    /// Goes on with a decision, now that there is more of the body in `request`.
+    fn resume(&self, plan: Self::Plan, pause: Pause, request: &mut Request) -> Decided<Self::Plan>;
+
+    /// Ends a decision whose request turns out to be none.
+    fn give_up(&self, plan: Self::Plan, refusal: &Refusal) -> Self::Plan;
+
+    /// Most bytes of a body that are read before the decision.
+    fn buffer(&self) -> usize;
 
     /// Answers the request, or says that the proxy engine must; nothing of the body has been taken then.
     fn serve<R: Reply, U: Upload>(
@@ -272,7 +285,13 @@ impl<S: Service> Stream<S> {
     }
 
     async fn run(self, mut request: Request, body: RecvStream, continues: bool, outlet: Outlet) {
-        let plan = self.service.decide(&self.client, &mut request);
+        let (mut body, mut continues) = (H2Body::new(body), continues);
+        let plan = tokio::select! {
+            biased;
+            plan = self.decide(&mut request, &mut body, &mut continues, &outlet) => plan,
+            _ = outlet.closed() => None,
+        };
+        let Some(plan) = plan else { return self.strike(&outlet) };
         let mut reply = H2Reply::new(outlet.clone(), self.timeouts.client);
         let mut upload = H2Upload::new(body, outlet.clone(), continues, self.timeouts.client);
         let served = tokio::select! {
@@ -309,6 +328,41 @@ impl<S: Service> Stream<S> {
                     }
                 }
             }
+        }
+    }
+
+    /// Decides what becomes of the request, with as much of its body as that takes; `None` when the client leaves.
+    async fn decide(
+        &self,
+        request: &mut Request,
+        body: &mut H2Body,
+        continues: &mut bool,
+        outlet: &Outlet,
+    ) -> Option<S::Plan> {
+        let most = self.service.buffer();
+        if !body.is_done() {
+            request.ahead = body.peek(most).await;
+        }
+        let mut decided = self.service.decide(&self.client, request);
+        loop {
+            let (plan, pause) = match decided {
+                Decided::Made(plan) => return Some(plan),
+                Decided::Paused(plan, pause) => (plan, pause),
+            };
+            if std::mem::take(continues) {
+                let mut head = http::Response::new(());
+                *head.status_mut() = http::StatusCode::CONTINUE;
+                outlet.interim(head).ok()?;
+            }
+            match body.read_ahead(pause.wait, most).await {
+                Ok(ahead) => request.ahead = ahead,
+                Err(Broken::Malformed(refusal)) => return Some(self.service.give_up(plan, &refusal)),
+                Err(Broken::Client(error)) if error.kind() == std::io::ErrorKind::TimedOut => {
+                    return Some(self.service.give_up(plan, &Refusal::new(408, "the body took too long")));
+                }
+                Err(Broken::Client(_)) => return None,
+            }
+            decided = self.service.resume(plan, pause, request);
         }
     }
 

@@ -7,10 +7,9 @@ use std::{
 };
 
 use bytes::Bytes;
-use h2::RecvStream;
 use tokio::time::Instant;
 
-use super::reply::Outlet;
+use super::{body::H2Body, reply::Outlet};
 use crate::gateway::{
     alarm::Alarm,
     upload::{Broken, Upload},
@@ -18,7 +17,7 @@ use crate::gateway::{
 
 /// Reads one request's body off a stream.
 pub(super) struct H2Upload {
-    body: RecvStream,
+    body: H2Body,
     outlet: Outlet,
     continues: bool,
     done: bool,
@@ -32,13 +31,13 @@ pub(super) struct H2Upload {
 
 impl H2Upload {
     /// A reader of `body`; `continues`: the client waits for a 100, `limit` is how long it may be silent.
-    pub(super) fn new(body: RecvStream, outlet: Outlet, continues: bool, limit: Duration) -> Self {
-        let done = body.is_end_stream();
+    pub(super) fn new(body: H2Body, outlet: Outlet, continues: bool, limit: Duration) -> Self {
+        let done = body.is_done();
         Self { body, outlet, continues, done, limit, alarm: Alarm::new(), until: None, held: 0 }
     }
 
     /// The body and whether a 100 is waited for, when none of it was taken.
-    pub(super) fn into_body(self) -> (RecvStream, bool) {
+    pub(super) fn into_body(self) -> (H2Body, bool) {
         (self.body, self.continues)
     }
 }
@@ -61,8 +60,7 @@ impl Upload for H2Upload {
     }
 
     fn poll_data(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Bytes>, Broken>> {
-        // An error would mean that the stream is gone, which reading says.
-        let _ = self.body.flow_control().release_capacity(std::mem::take(&mut self.held));
+        self.body.release(std::mem::take(&mut self.held));
         while !self.done {
             match self.body.poll_data(context) {
                 Poll::Ready(Some(Ok(data))) => {

@@ -6,7 +6,7 @@ use super::{
     place::{ALL, BACK},
     row,
 };
-use crate::lang::section::{forward, log};
+use crate::lang::section::{forward, log, proxy};
 
 type Proxy = Status<ProxyHandler>;
 
@@ -42,7 +42,7 @@ pub(in crate::lang) const TABLE: &[Row<ProxyHandler>] = &[
     row("option forwardfor", ALL, Honoured(forward::forwardfor)),
     row("option h1-case-adjust-bogus-client", ALL, Refused("field names go out as they came")),
     row("option h1-case-adjust-bogus-server", ALL, Refused("field names go out as they came")),
-    row("option http-buffer-request", ALL, Refused("bodies are not read before the rules run yet")),
+    row("option http-buffer-request", ALL, Honoured(proxy::buffer_request)),
     row("option http-drop-request-trailers", ALL, Refused("trailers are passed on")),
     row("option http-drop-response-trailers", ALL, Refused("trailers are passed on")),
     row("option http-ignore-probes", ALL, Accepted("a connection without a request is not an error")),

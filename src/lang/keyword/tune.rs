@@ -1,12 +1,13 @@
 //! `tune.*` words of the `global` section that HAProxy's engine has and this one does not need.
 
-use super::{GlobalHandler, Row, global::TUNING, place::GLOBAL as G, row};
+use super::{GlobalHandler, Row, Status::Honoured, global::TUNING, place::GLOBAL as G, row};
+use crate::lang::section::global;
 
 pub(in crate::lang) const TABLE: &[Row<GlobalHandler>] = &[
     row("tune.applet.zero-copy-forwarding", G, TUNING),
     row("tune.buffers.limit", G, TUNING),
     row("tune.buffers.reserve", G, TUNING),
-    row("tune.bufsize", G, TUNING),
+    row("tune.bufsize", G, Honoured(global::tune_bufsize)),
     row("tune.bufsize.large", G, TUNING),
     row("tune.bufsize.small", G, TUNING),
     row("tune.cli.max-payload-size", G, TUNING),

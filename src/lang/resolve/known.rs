@@ -15,8 +15,8 @@ const FETCHES: &str = "51d.all avg_queue bc_be_queue bc_dst bc_dst_port bc_err b
      internal.htx.free_data internal.htx.has_eom internal.htx.nbblks internal.htx.size internal.htx.used \
      internal.htx_blk.data internal.htx_blk.hdrname internal.htx_blk.hdrval internal.htx_blk.size \
      internal.htx_blk.start_line internal.htx_blk.type internal.strm.is_htx last_entity lat_ns_avg lat_ns_tot nbsrv \
-     payload payload_lv prio_class prio_offset queue rdp_cookie rdp_cookie_cnt rep_ssl_hello_type req.body \
-     req.body_len req.body_param req.body_size req.bytes_out req.hdrs_bin req.payload req.payload_lv \
+     payload payload_lv prio_class prio_offset queue rdp_cookie rdp_cookie_cnt rep_ssl_hello_type \
+     req.bytes_out req.hdrs_bin req.payload req.payload_lv \
      req.rdp_cookie req.rdp_cookie_cnt req.ssl_alpn req.ssl_cipherlist req.ssl_ec_ext req.ssl_hello_type \
      req.ssl_keyshare_groups req.ssl_sigalgs req.ssl_sni req.ssl_st_ext req.ssl_supported_groups req.ssl_ver \
      req_ssl_hello_type req_ssl_sni req_ssl_ver res.body \

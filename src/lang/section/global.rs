@@ -59,6 +59,12 @@ pub(in crate::lang) fn tune_front(loader: &mut Loader<'_>, args: Args<'_>) {
     }
 }
 
+pub(in crate::lang) fn tune_bufsize(loader: &mut Loader<'_>, args: Args<'_>) {
+    if let Some(bytes) = loader.only_number(args, 1024..=64 << 20) {
+        loader.config.global.buffer = bytes;
+    }
+}
+
 pub(in crate::lang) fn tune_misdirected(loader: &mut Loader<'_>, args: Args<'_>) {
     if let Some(on) = loader.only_switch(args) {
         loader.config.global.misdirected = on;

@@ -44,6 +44,8 @@ pub(in crate::lang) struct Draft {
     number: Option<u32>,
     pub(super) timeouts: Timeouts,
     pub(super) forwardfor: Option<ForwardFor>,
+    /// `option http-buffer-request`.
+    buffers: bool,
     pub(super) logs: Logs,
     pub(super) captures: Captures,
     pub(super) unique_id: Option<Format>,
@@ -194,6 +196,7 @@ fn misplaced(loader: &mut Loader<'_>, draft: &Draft, name: &str, places: u16, ar
 fn negated(loader: &mut Loader<'_>, draft: &mut Draft, name: &str, args: &Args<'_>) {
     match name {
         "option forwardfor" => draft.forwardfor = None,
+        "option http-buffer-request" => draft.buffers = false,
         "log" => draft.logs.none(),
         _ if name.starts_with("option ") => draft.logs.without(name),
         _ => {
@@ -226,6 +229,12 @@ pub(in crate::lang) fn maxconn(loader: &mut Loader<'_>, draft: &mut Draft, args:
     if let Some(most) = loader.only_number(args, 0..=usize::MAX) {
         draft.maxconn = Some(most).filter(|most| *most > 0);
     }
+}
+
+/// `option http-buffer-request`.
+pub(in crate::lang) fn buffer_request(loader: &mut Loader<'_>, draft: &mut Draft, args: Args<'_>) {
+    loader.nothing_more(&args);
+    draft.buffers = true;
 }
 
 /// `rate-limit sessions`; 0 means no limit.
@@ -264,6 +273,7 @@ impl Draft {
             number: None,
             timeouts: Timeouts::default(),
             forwardfor: None,
+            buffers: false,
             logs: Logs::default(),
             captures: Captures::default(),
             unique_id: None,
@@ -311,6 +321,7 @@ impl Draft {
             session: set(&self.rules.session),
             content: set(&self.rules.content),
             tarpit: self.timeouts.of_tarpit(),
+            buffers: self.buffers,
             pages: self.pages.clone(),
             monitor: self.monitor.made(),
             request: self.rules.request(),
@@ -338,6 +349,7 @@ impl Draft {
             forwardfor: self.forwardfor.clone(),
             content: set(&rules.content),
             tarpit: self.timeouts.of_tarpit(),
+            buffers: with_rules && self.buffers,
             pages: self.pages.clone(),
             request: rules.request(),
             // They are a backend's alone, so those of a `listen` run with its back half.

@@ -34,7 +34,7 @@ use super::{
     txn::Txn,
     vars::{SetWhen, VarId, VarScope},
 };
-use crate::message::Response;
+use crate::message::{BodyWait, Response};
 
 /// What one rule does. One variant an action; `lang::resolve` has the rows that read them.
 #[derive(Clone, Debug)]
@@ -99,6 +99,8 @@ pub enum Action {
         /// Whether the client is not even told that the connection ends.
         silent: bool,
     },
+    /// `wait-for-body time TIME [at-least BYTES]`.
+    WaitForBody(BodyWait),
     /// `track-sc0 EXPR`.
     Track(Box<Track>),
     /// `sc-inc-gpc0` and its kin.
@@ -153,11 +155,19 @@ pub enum Verdict {
         /// Whether the client is not even told so (`silent-drop`).
         silent: bool,
     },
+    /// The request's body is waited for (`wait-for-body`); the rule at `next` goes on then.
+    Wait {
+        /// For how much of it, and how long.
+        wait: BodyWait,
+        /// The place of that rule in its set.
+        next: usize,
+    },
 }
 
 /// What follows an action.
 enum Flow {
     Next,
+    Wait(BodyWait),
     End(Verdict),
 }
 
@@ -204,9 +214,8 @@ impl RuleSet {
         self.rules.iter().flat_map(Rule::exprs).map(Expr::stage).max().unwrap_or(Stage::Connection)
     }
 
-    /// Runs the rules from the one at `from` on. A rule that has to wait would end the run with its own
-    /// index, to be resumed there.
-    fn resume(&self, txn: &mut Txn<'_>, from: usize) -> Verdict {
+    /// As [`RuleSet::run`], from the rule at `from` on: where an earlier run has had to wait.
+    pub fn resume(&self, txn: &mut Txn<'_>, from: usize) -> Verdict {
         let mut next = from;
         while let Some(rule) = self.rules.get(next) {
             next += 1;
@@ -222,6 +231,7 @@ impl RuleSet {
             };
             match flow {
                 Flow::Next => {}
+                Flow::Wait(wait) => return Verdict::Wait { wait, next },
                 Flow::End(verdict) => {
                     txn.notes.last_rule = rule.place;
                     return verdict;
@@ -238,7 +248,7 @@ impl Rule {
         let before = Before::of(txn);
         let flow = self.action.apply(txn);
         let verdict = match &flow {
-            Flow::Next => None,
+            Flow::Next | Flow::Wait(_) => None,
             Flow::End(verdict) => Some(verdict),
         };
         before.compare(txn, self.place, self.action.variable(), verdict);
@@ -314,6 +324,7 @@ impl Action {
             | Self::SetStatus(..)
             | Self::Auth(_)
             | Self::Close { .. }
+            | Self::WaitForBody(_)
             | Self::Track(_)
             | Self::Counter(_)
             | Self::Capture(..)
@@ -416,6 +427,8 @@ impl Action {
             }
             Self::Purge { soft } => return Flow::End(Verdict::Purge { soft: *soft }),
             Self::Close { silent } => return Flow::End(Verdict::Close { silent: *silent }),
+            Self::WaitForBody(wait) if wait.is_met(txn.request) => {}
+            Self::WaitForBody(wait) => return Flow::Wait(*wait),
             Self::Track(track) => track.apply(txn),
             Self::Counter(edit) => edit.apply(txn),
         }

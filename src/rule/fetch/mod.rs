@@ -4,6 +4,7 @@
 //! names a fetch.
 
 mod auth;
+mod body;
 mod capture;
 mod connection;
 mod constant;
@@ -52,7 +53,7 @@ pub struct FetchRow {
 impl FetchRow {
     /// Whether there is nothing to draw it from once the exchange is over.
     pub const fn is_gone_at_the_end(&self) -> bool {
-        matches!(self.source, Source::Request | Source::Response) && !self.lasting
+        matches!(self.source, Source::Request | Source::Body | Source::Response) && !self.lasting
     }
 }
 
@@ -114,6 +115,7 @@ pub fn rows() -> impl Iterator<Item = &'static FetchRow> {
         names::ROWS,
         cookie::ROWS,
         param::ROWS,
+        body::ROWS,
         auth::ROWS,
         response::ROWS,
         counter::COUNTERS,

@@ -45,11 +45,15 @@ fn params<'s>(args: &'s Args, txn: &'s Txn<'_>) -> impl Iterator<Item = &'s [u8]
     let delimiter = args.text(1).and_then(<[u8]>::first).copied().unwrap_or(b'?');
     let any_case = args.text(2).is_some();
     let list = parameter_list(txn, delimiter).unwrap_or_default();
-    list.split(move |&byte| byte == b'&' || byte == b';' || byte == delimiter).filter_map(move |pair| {
-        let (key, value) = pair.split_at_checked(memchr::memchr(b'=', pair)?)?;
-        let called = name.is_none_or(|name| if any_case { key.eq_ignore_ascii_case(name) } else { key == name });
-        value.get(1..).filter(|_| called)
-    })
+    let ends = move |&byte: &u8| byte == b'&' || byte == b';' || byte == delimiter;
+    list.split(ends).filter_map(move |pair| value_of(pair, name, any_case))
+}
+
+/// The value in a pair that is called `name`, if it has to be called so.
+pub(super) fn value_of<'s>(pair: &'s [u8], name: Option<&[u8]>, any_case: bool) -> Option<&'s [u8]> {
+    let (key, value) = pair.split_at_checked(memchr::memchr(b'=', pair)?)?;
+    let called = name.is_none_or(|name| if any_case { key.eq_ignore_ascii_case(name) } else { key == name });
+    value.get(1..).filter(|_| called)
 }
 
 /// What stands behind the first `delimiter` of the target.

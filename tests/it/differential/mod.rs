@@ -1,6 +1,7 @@
 //! The same lines loaded by HAProxy and by the gateway decide alike.
 
 mod answers;
+mod bodies;
 mod converters;
 mod counters;
 mod exchange;

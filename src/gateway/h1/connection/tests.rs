@@ -5,7 +5,13 @@ use tokio::{
 };
 
 use super::*;
-use crate::{gateway::fault, message::Response, metrics::Outcome};
+use crate::{
+    config::ClientTimeouts,
+    gateway::{decide::Pause, fault, upload::Upload},
+    message::Response,
+    metrics::{FrontendMetrics, Outcome},
+    rule::Answer,
+};
 
 /// A gateway that answers `/hit` from memory, streams `/stream`, and passes `/pass` to an engine that
 /// echoes bodies.
@@ -37,7 +43,16 @@ impl Service for Fake {
     fn refresh(&mut self) -> bool {
         true
     }
-    fn decide(&mut self, _client: &Client, _request: &mut Request, _received: Instant, _waited: Waited) {}
+    fn decide(&mut self, _: &Client, _: &mut Request, _: Instant, _: Waited) -> Decided<()> {
+        Decided::Made(())
+    }
+    fn resume(&mut self, _: (), _: Pause, _: &Client, _: &mut Request) -> Decided<()> {
+        Decided::Made(())
+    }
+    fn give_up(&self, _: (), _: &Refusal) {}
+    fn buffer(&self) -> usize {
+        1024
+    }
     fn is_front(&self) -> bool {
         !self.engine_only
     }

@@ -58,9 +58,21 @@ impl Service for Fake {
         self.seen.refused.fetch_add(1, Ordering::SeqCst);
     }
 
-    fn decide(&self, _: &Arc<Client>, request: &mut Request) -> FakePlan {
+    fn decide(&self, _: &Arc<Client>, request: &mut Request) -> Decided<FakePlan> {
         self.seen.decided.fetch_add(1, Ordering::SeqCst);
-        FakePlan(String::from_utf8(request.path().to_vec()).unwrap())
+        Decided::Made(FakePlan(String::from_utf8(request.path().to_vec()).unwrap()))
+    }
+
+    fn resume(&self, plan: FakePlan, _: Pause, _: &mut Request) -> Decided<FakePlan> {
+        Decided::Made(plan)
+    }
+
+    fn give_up(&self, plan: FakePlan, _: &Refusal) -> FakePlan {
+        plan
+    }
+
+    fn buffer(&self) -> usize {
+        1024
     }
 
     async fn serve<R: Reply, U: Upload>(

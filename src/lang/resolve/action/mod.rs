@@ -9,6 +9,7 @@ mod log;
 mod redirect;
 mod target;
 mod variable;
+mod wait;
 
 use super::{
     Scope,
@@ -107,6 +108,7 @@ const ROWS: &[Row] = &[
                 [set-cookie NAME[=VALUE]|set-cookie-fmt FORMAT|clear-cookie NAME]",
         read: redirect::read,
     },
+    Row { name: "wait-for-body", phases: REQUEST, usage: "time TIME [at-least BYTES]", read: wait::for_body },
     Row { name: "purge", phases: REQUEST, usage: "[soft]", read: answer::purge },
 ];
 

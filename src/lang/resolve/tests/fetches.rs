@@ -1,9 +1,11 @@
 //! Fetches beyond fields and parameters, and what HAProxy 2.6 makes of odd input.
 
+use bytes::Bytes;
+
 use super::{Bench, Exchange, Proxy, line};
 use crate::{
     lang::{resolve::expr, testing::Desk},
-    message::Version,
+    message::{Framing, Version},
     rule::{
         Notes, Phase, RulePlace,
         progress::{End, Progress},
@@ -466,4 +468,30 @@ fn a_name_that_no_proxy_has_is_found_at_load() {
     let mut bench = Bench { proxy: front, ..Bench::default() };
     let line = line("be_name");
     assert!(expr(&mut bench.scope(), &line.words[0], Phase::Response).is_some());
+}
+
+#[test]
+fn bodies_are_read_as_far_as_they_have_come() {
+    let mut exchange = Exchange::new("POST", "/", &[]);
+    exchange.request.framing = Framing::Length(20);
+    exchange.request.ahead.bytes = Bytes::from_static(b"a=1&B=two;c=&d&a=3");
+    check(
+        &mut exchange,
+        Phase::Request,
+        &[
+            ("req.body", "bin a=1&B=two;c=&d&a=3"),
+            ("req.body_len", "int 18"),
+            ("req.body_size", "int 20"),
+            ("req.body_param(a)", "bin 1"),
+            ("req.body_param(b)", "-"),
+            ("req.body_param(b,i)", "bin two"),
+            ("req.body_param(c)", "bin "),
+            ("req.body_param(d)", "-"),
+            ("req.body_param", "bin 1"),
+        ],
+    );
+    exchange.request.framing = Framing::Chunked;
+    check(&mut exchange, Phase::Request, &[("req.body_size", "int 18")]);
+    let nothing = [("req.body", "bin "), ("req.body_len", "int 0"), ("req.body_param", "-")];
+    check(&mut Exchange::new("GET", "/", &[]), Phase::Request, &nothing);
 }
