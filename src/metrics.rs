@@ -98,6 +98,25 @@ pub struct FrontendMetrics {
     pub bytes_out: Counter,
     /// From a head's last byte to the reply's last byte.
     pub duration: Histogram,
+    responses: [Counter; CLASSES.len()],
+}
+
+/// The classes of statuses (RFC 9110 §15); `other`: no response was sent.
+pub const CLASSES: [&str; 6] = ["1xx", "2xx", "3xx", "4xx", "5xx", "other"];
+
+impl FrontendMetrics {
+    /// Counts a response by its status; 0: none was sent.
+    pub fn responded(&self, status: u16) {
+        let class = usize::from(status / 100).wrapping_sub(1).min(CLASSES.len() - 1);
+        if let Some(counter) = self.responses.get(class) {
+            counter.add(1);
+        }
+    }
+
+    /// Responses by class, in the order of [`CLASSES`].
+    pub fn responses(&self) -> [u64; CLASSES.len()] {
+        self.responses.each_ref().map(Counter::get)
+    }
 }
 
 /// What one caching rule (or `-`, none) counts in one frontend.
@@ -168,6 +187,11 @@ impl BackendMetrics {
         // In this order a request that moves meanwhile is not counted as less than none.
         let left = self.left.get();
         self.entered.get().saturating_sub(left)
+    }
+
+    /// Exchanges that failed so.
+    pub fn errors_of(&self, kind: &str) -> u64 {
+        self.errors.each().find(|(of, _)| *of == kind).map_or(0, |(_, count)| count)
     }
 
     /// Exchanges that failed, of every kind.

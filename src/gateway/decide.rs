@@ -10,12 +10,15 @@ use super::{
     pages,
     plan::{Arrival, Bypass, Candidates, Plan, Route, Scratch},
     snapshot::Snapshot,
+    stats,
 };
 use crate::{
-    config::{Backend, CacheRule, Frontend, Id, Switch, SwitchTarget},
+    config::{Backend, CacheRule, Frontend, Id, StatsPage, Switch, SwitchTarget},
     message::{BodyWait, Framing, Request},
     metrics::Outcome,
-    rule::{Client, Notes, RuleSet, Tri, Txn, Verdict, action::answer::Given, progress::Progress, track::Event},
+    rule::{
+        Client, Notes, RuleSet, Tri, Txn, Verdict, action::answer::Given, fetch::auth, progress::Progress, track::Event,
+    },
 };
 
 /// What running the rules came to.
@@ -58,6 +61,8 @@ enum Step {
     Buffer,
     /// `http-request` of the frontend.
     Request,
+    /// `stats` of the frontend.
+    Stats,
     /// `use_backend`, `default_backend`.
     Choose,
     /// `option http-buffer-request` of the backend.
@@ -66,6 +71,8 @@ enum Step {
     BackendContent,
     /// `http-request` of the backend.
     BackendRequest,
+    /// `stats` of the backend.
+    BackendStats,
     /// What the server gets, and which caching rules are for it.
     Settle,
 }
@@ -192,11 +199,13 @@ impl Step {
             Self::Content => Self::Monitor,
             Self::Monitor => Self::Buffer,
             Self::Buffer => Self::Request,
-            Self::Request => Self::Choose,
+            Self::Request => Self::Stats,
+            Self::Stats => Self::Choose,
             Self::Choose => Self::BackendBuffer,
             Self::BackendBuffer => Self::BackendContent,
             Self::BackendContent => Self::BackendRequest,
-            Self::BackendRequest | Self::Settle => Self::Settle,
+            Self::BackendRequest => Self::BackendStats,
+            Self::BackendStats | Self::Settle => Self::Settle,
         }
     }
 }
@@ -210,10 +219,12 @@ impl Deciding<'_> {
                 (Step::Monitor, _) => self.monitor(),
                 (Step::Buffer, _) => self.buffer(self.frontend.buffers, rule),
                 (Step::Request, _) => self.rules(&self.frontend.request, rule),
+                (Step::Stats, _) => self.stats(self.frontend.stats.as_ref()),
                 (Step::Choose, _) => self.choose(),
                 (Step::BackendBuffer, Some(backend)) => self.buffer(backend.buffers, rule),
                 (Step::BackendContent, Some(backend)) => self.rules(&backend.content, rule),
                 (Step::BackendRequest, Some(backend)) => self.rules(&backend.request, rule),
+                (Step::BackendStats, Some(backend)) => self.stats(backend.stats.as_ref()),
                 (Step::Settle, Some(backend)) => return Ok(self.settle(backend)),
                 (_, None) => return Ok(self.plan.unavailable(self.snapshot)),
             };
@@ -266,6 +277,23 @@ impl Deciding<'_> {
         self.plan.unlogged = true;
         let status = if fails { 503 } else { 200 };
         Flow::End(self.answered(Given::Page { status, challenge: None }, Outcome::Answered))
+    }
+
+    /// Shows a page of statistics to those who may see it.
+    fn stats(&mut self, page: Option<&StatsPage>) -> Flow {
+        let Some(page) = page.filter(|page| page.is_asked(self.request)) else { return Flow::Next };
+        match self.rules(&page.rules, 0) {
+            Flow::Next => {}
+            end => return end,
+        }
+        if let Some((users, challenge)) = &page.users
+            && self.with_txn(|txn| auth::user_of(users, txn).is_none())
+        {
+            self.plan.count(Event::ClientError, self.plan.now);
+            let given = Given::Page { status: 401, challenge: Some(challenge.clone()) };
+            return Flow::End(self.answered(given, Outcome::Refused));
+        }
+        Flow::End(Route::Answer(Arc::new(stats::answer(self.snapshot, page, self.request)), Outcome::Answered))
     }
 
     /// Takes `use_backend` in order, then `default_backend`.

@@ -32,6 +32,7 @@ pub mod respond;
 pub mod server;
 pub mod shortcut;
 pub mod snapshot;
+pub mod stats;
 pub mod streams;
 pub mod surrogate;
 pub mod tls;

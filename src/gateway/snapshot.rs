@@ -219,6 +219,11 @@ impl FrontendState {
         }
     }
 
+    /// The counters of all requests, by what rule was for them.
+    pub fn every_request(&self) -> impl Iterator<Item = &RequestMetrics> {
+        self.ruled.iter().map(|requests| &**requests).chain([&*self.unruled])
+    }
+
     /// The counters of requests that `rule` was for; of those that no rule was for when `None`.
     pub fn requests(&self, rule: Option<Id<CacheRule>>) -> &RequestMetrics {
         rule.and_then(|rule| self.ruled.get(rule.index())).unwrap_or(&self.unruled)

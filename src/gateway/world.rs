@@ -67,6 +67,16 @@ impl Process {
         &self.outlets
     }
 
+    /// When it began.
+    pub const fn started(&self) -> Instant {
+        self.started
+    }
+
+    /// The machine's name.
+    pub fn hostname(&self) -> &str {
+        &self.hostname
+    }
+
     /// From now on, the gateway is about to end.
     pub fn stop(&self) {
         self.stopping.store(true, Ordering::Relaxed);

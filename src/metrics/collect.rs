@@ -8,7 +8,7 @@ use prometheus::{
 };
 
 use super::{
-    All, BackendMetrics, FrontendMetrics, Outcome, ProcessMetrics, RequestMetrics, Series, StoreMetrics, cell,
+    All, BackendMetrics, CLASSES, FrontendMetrics, Outcome, ProcessMetrics, RequestMetrics, Series, StoreMetrics, cell,
     cell::BOUNDS, locked,
 };
 
@@ -56,6 +56,12 @@ fn frontends(all: &Series<String, FrontendMetrics>, out: &mut Vec<MetricFamily>)
     for (name, help, read) in counters {
         out.push(family(name, help, MetricType::COUNTER, each().map(|(labels, of)| counter(&labels, read(of)))));
     }
+    let responses = each().flat_map(|(labels, of)| {
+        let class = |(class, count)| counter(&[labels.as_slice(), &[("class", class)]].concat(), count);
+        CLASSES.into_iter().zip(of.responses()).map(class).collect::<Vec<_>>()
+    });
+    let help = "Responses by the class of their status; `other`: no response was sent.";
+    out.push(family("tidegate_responses_total", help, MetricType::COUNTER, responses));
     let active = each().map(|(labels, of)| gauge(&labels, of.active.get()));
     out.push(family("tidegate_connections_active", "Client connections open now.", MetricType::GAUGE, active));
     let help = "Time from a request's head to the end of its reply.";

@@ -124,6 +124,7 @@ pub fn settle(
     if let Some(state) = state {
         state.requests(ending.rule).count(ending.outcome, ending.reason);
         state.metrics.duration.observe(traffic.duration);
+        state.metrics.responded(ending.status);
     }
     if let Some(state) = plan.backend.and_then(|id| snapshot.backend_state(id)) {
         state.metrics.left.add(1);

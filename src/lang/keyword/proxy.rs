@@ -6,7 +6,7 @@ use super::{
     place::{ALL, BACK, FRONT, LISTENING, RULED, SERVED},
     row,
 };
-use crate::lang::section::{bind, capture, log, nuster, pages, proxy, route, rules, server, table, timeout};
+use crate::lang::section::{bind, capture, log, nuster, pages, proxy, route, rules, server, stats, table, timeout};
 
 type Proxy = Status<ProxyHandler>;
 
@@ -188,71 +188,19 @@ pub(in crate::lang) const TABLE: &[Row<ProxyHandler>] = &[
     row("srvtcpka-idle", ALL, ENGINE),
     row("srvtcpka-intvl", ALL, ENGINE),
     row("srvtimeout", BACK, Honoured(timeout::srvtimeout)),
-    row(
-        "stats admin",
-        ALL,
-        Refused("the statistics page is not built; the `admin` section serves `/metrics` and `/v1/stats`"),
-    ),
-    row(
-        "stats auth",
-        ALL,
-        Refused("the statistics page is not built; the `admin` section serves `/metrics` and `/v1/stats`"),
-    ),
-    row(
-        "stats enable",
-        ALL,
-        Refused("the statistics page is not built; the `admin` section serves `/metrics` and `/v1/stats`"),
-    ),
-    row(
-        "stats hide-version",
-        ALL,
-        Refused("the statistics page is not built; the `admin` section serves `/metrics` and `/v1/stats`"),
-    ),
-    row(
-        "stats http-request",
-        ALL,
-        Refused("the statistics page is not built; the `admin` section serves `/metrics` and `/v1/stats`"),
-    ),
-    row(
-        "stats realm",
-        ALL,
-        Refused("the statistics page is not built; the `admin` section serves `/metrics` and `/v1/stats`"),
-    ),
-    row(
-        "stats refresh",
-        ALL,
-        Refused("the statistics page is not built; the `admin` section serves `/metrics` and `/v1/stats`"),
-    ),
-    row(
-        "stats scope",
-        ALL,
-        Refused("the statistics page is not built; the `admin` section serves `/metrics` and `/v1/stats`"),
-    ),
-    row(
-        "stats show-desc",
-        ALL,
-        Refused("the statistics page is not built; the `admin` section serves `/metrics` and `/v1/stats`"),
-    ),
-    row(
-        "stats show-legends",
-        ALL,
-        Refused("the statistics page is not built; the `admin` section serves `/metrics` and `/v1/stats`"),
-    ),
-    row(
-        "stats show-node",
-        ALL,
-        Refused("the statistics page is not built; the `admin` section serves `/metrics` and `/v1/stats`"),
-    ),
-    row(
-        "stats show-version",
-        ALL,
-        Refused("the statistics page is not built; the `admin` section serves `/metrics` and `/v1/stats`"),
-    ),
-    row(
-        "stats uri",
-        ALL,
-        Refused("the statistics page is not built; the `admin` section serves `/metrics` and `/v1/stats`"),
-    ),
+    row("stats admin", ALL, Accepted("the page shows and changes nothing; the `admin` section's API does")),
+    row("stats auth", ALL, Honoured(stats::auth)),
+    row("stats enable", ALL, Honoured(stats::enable)),
+    row("stats hide-version", ALL, Honoured(stats::hide_version)),
+    row("stats http-request", ALL, Honoured(stats::http_request)),
+    row("stats realm", ALL, Honoured(stats::realm)),
+    row("stats refresh", ALL, Honoured(stats::refresh)),
+    row("stats scope", ALL, Honoured(stats::scope)),
+    row("stats show-desc", ALL, Honoured(stats::show_description)),
+    row("stats show-legends", ALL, Honoured(stats::show_legends)),
+    row("stats show-node", ALL, Honoured(stats::show_node)),
+    row("stats show-version", ALL, Honoured(stats::show_version)),
+    row("stats uri", ALL, Honoured(stats::uri)),
     row("stick match", BACK, Refused("keeping a client with one server is not built yet")),
     row("stick on", BACK, Refused("keeping a client with one server is not built yet")),
     row("stick store-request", BACK, Refused("keeping a client with one server is not built yet")),

@@ -25,7 +25,7 @@ pub(super) use self::call::arguments;
 pub use self::{
     acl::acl,
     acls::Acls,
-    action::{accepted_actions, actions, legacy, message, page, page_status, pages_of, redirect_line, rule},
+    action::{accepted_actions, actions, challenge, legacy, message, page, page_status, pages_of, redirect_line, rule},
     cache_rule::{CacheRuleDraft, Dialect, WAIT_ON, cache_rule, parameters},
     cond::{cond, split_cond},
     expr::{expr, global_expr},

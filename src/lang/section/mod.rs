@@ -20,6 +20,7 @@ pub(super) mod proxy;
 pub(super) mod route;
 pub(super) mod rules;
 pub(super) mod server;
+pub(super) mod stats;
 pub(super) mod store;
 pub(super) mod table;
 pub(super) mod timeout;

@@ -8,6 +8,7 @@ use super::{
     names,
     pages::MonitorDraft,
     route::{Target, Targets},
+    stats::StatsDraft,
     timeout::Timeouts,
 };
 use crate::{
@@ -60,6 +61,7 @@ pub(in crate::lang) struct Draft {
     /// `errorfile` and its kin.
     pub(super) pages: Pages,
     pub(super) monitor: MonitorDraft,
+    pub(super) stats: StatsDraft,
     pub(super) targets: Targets,
     pub(super) cache_rules: Vec<(Id<CacheRule>, Dialect, Span)>,
     /// `nuster cache`; `None`: the line is not there.
@@ -286,6 +288,7 @@ impl Draft {
             rules: Rules::default(),
             pages: Pages::default(),
             monitor: MonitorDraft::default(),
+            stats: StatsDraft::default(),
             targets: Targets::default(),
             cache_rules: Vec::new(),
             nuster: None,
@@ -323,6 +326,7 @@ impl Draft {
             tarpit: self.timeouts.of_tarpit(),
             buffers: self.buffers,
             pages: self.pages.clone(),
+            stats: self.stats.made(&self.name),
             monitor: self.monitor.made(),
             request: self.rules.request(),
             response: set(&self.rules.response),
@@ -351,6 +355,7 @@ impl Draft {
             tarpit: self.timeouts.of_tarpit(),
             buffers: with_rules && self.buffers,
             pages: self.pages.clone(),
+            stats: self.stats.made(&self.name).filter(|_| with_rules),
             request: rules.request(),
             // They are a backend's alone, so those of a `listen` run with its back half.
             response_content: set(&self.rules.response_content),

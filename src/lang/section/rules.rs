@@ -104,7 +104,8 @@ pub(in crate::lang) fn cache_response(loader: &mut Loader<'_>, draft: &mut Draft
     }
 }
 
-fn rule(loader: &mut Loader<'_>, draft: &mut Draft, phase: Phase, args: &Args<'_>) -> Option<Rule> {
+/// The rule that a line says.
+pub(super) fn rule(loader: &mut Loader<'_>, draft: &mut Draft, phase: Phase, args: &Args<'_>) -> Option<Rule> {
     if refused_in_anonymous(loader, draft, args) {
         return None;
     }

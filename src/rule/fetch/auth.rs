@@ -3,7 +3,11 @@
 use bumpalo::collections::Vec as BumpVec;
 
 use super::{ArgSpec, Args, Draw, FetchRow, Sample, TEXT, Txn, Type};
-use crate::rule::{args::ArgKind, converter::coding::from_base64, users::User};
+use crate::rule::{
+    args::ArgKind,
+    converter::coding::from_base64,
+    users::{User, Userlist},
+};
 
 pub(super) const ROWS: &[FetchRow] = &[
     FetchRow {
@@ -77,12 +81,16 @@ fn credentials<'s>(txn: &'s Txn<'_>) -> Option<Credentials<'s>> {
     Some(Credentials::Basic { user: text.get(..colon)?, password: text.get(colon + 1..)? })
 }
 
-/// The user of the list that the client shows to be.
-fn user<'s>(args: &'s Args, txn: &Txn<'_>) -> Option<&'s User> {
+/// The user of a list that the client shows to be; `None`: it is none of them.
+pub fn user_of<'l>(list: &'l Userlist, txn: &Txn<'_>) -> Option<&'l User> {
     match credentials(txn)? {
-        Credentials::Basic { user, password } => args.users(0)?.user(user, password),
+        Credentials::Basic { user, password } => list.user(user, password),
         Credentials::Bearer(_) => None,
     }
+}
+
+fn user<'s>(args: &'s Args, txn: &Txn<'_>) -> Option<&'s User> {
+    user_of(args.users(0)?, txn)
 }
 
 /// The token. A field that is named as an argument always gives a value, an empty one when it has no token.

@@ -3,7 +3,7 @@
 //! A row says how a fetch is written, what it gives and how it is drawn; nothing else in the program
 //! names a fetch.
 
-mod auth;
+pub mod auth;
 mod body;
 mod capture;
 mod connection;

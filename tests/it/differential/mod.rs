@@ -10,6 +10,7 @@ mod files;
 mod generated;
 mod lists;
 mod log;
+mod stats;
 
 use std::{
     fs::{self, File},

@@ -56,16 +56,21 @@ pub(super) fn auth(scope: &mut Scope<'_>, input: &Input<'_>) -> Option<Action> {
             return None;
         }
     };
+    Some(Action::Auth(challenge(&realm)))
+}
+
+/// What asks for the name and password of a user (RFC 7617 §2).
+pub fn challenge(realm: &[u8]) -> Box<[u8]> {
     // RFC 9110 §5.6.4.
     let mut challenge = b"Basic realm=\"".to_vec();
-    for byte in realm {
+    for &byte in realm {
         if matches!(byte, b'"' | b'\\') {
             challenge.push(b'\\');
         }
         challenge.push(byte);
     }
     challenge.push(b'"');
-    Some(Action::Auth(challenge.into()))
+    challenge.into()
 }
 
 pub(super) fn purge(scope: &mut Scope<'_>, input: &Input<'_>) -> Option<Action> {

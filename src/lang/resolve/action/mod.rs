@@ -138,7 +138,7 @@ pub fn accepted_actions() -> impl Iterator<Item = (&'static str, &'static [Phase
     ACCEPTED.iter().copied()
 }
 
-pub use answer::{message, page, page_status, pages_of};
+pub use answer::{challenge, message, page, page_status, pages_of};
 pub use legacy::legacy;
 
 /// What a row reads.
